@@ -1,0 +1,465 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	duckdb "github.com/duckdb/duckdb-go/v2"
+	"github.com/duckdb/duckdb-go/v2/mapping"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/project"
+	"rbt/materialize"
+)
+
+// ownSettings are the engine settings that rbt sets itself, because a project
+// that changed them would break what rbt promises; each with where to say it
+// instead, "" for nowhere.
+var ownSettings = map[string]string{
+	"threads": "engine.duckdb_threads", "worker_threads": "engine.duckdb_threads",
+	"memory_limit": "engine.memory_limit", "max_memory": "engine.memory_limit",
+	"temp_directory": "", "errors_as_json": "", "lock_configuration": "", "access_mode": "",
+	"allow_parser_override_extension": "", "preserve_insertion_order": "", "schema": "", "search_path": "",
+	"enable_external_access": "", "disabled_filesystems": "", "preserve_identifier_case": "",
+}
+
+// database is the one in-memory DuckDB instance of a process, with as many
+// connections as sessions are asked for. Everything that it owns on disk lies
+// in tempDir.
+type database struct {
+	db      *sql.DB
+	tempDir string
+}
+
+// openDatabase starts the instance with rbt's settings and the project's.
+func openDatabase(ctx context.Context, cfg project.Engine, tempDir string) (*database, error) {
+	connector, err := duckdb.NewConnector("", nil)
+	if err != nil {
+		return nil, fmt.Errorf("open the SQL engine: %w", err)
+	}
+	d := &database{db: sql.OpenDB(connector), tempDir: tempDir}
+	if err := d.configure(ctx, cfg); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *database) configure(ctx context.Context, cfg project.Engine) error {
+	// What COPY writes need not keep the order of what it read: a sixth less
+	// CPU, a third less memory; ORDER BY is kept all the same. All extensions
+	// that rbt needs are linked in, and none may come from a network.
+	own := []string{
+		"SET preserve_insertion_order = false",
+		"SET parquet_metadata_cache = true",
+		"SET TimeZone = 'UTC'",
+		"SET temp_directory = " + quoteText(d.tempDir),
+		"SET autoinstall_known_extensions = false",
+		"SET autoload_known_extensions = false",
+		"SET errors_as_json = true",
+	}
+	if cfg.DuckDBThreads > 0 {
+		own = append(own, fmt.Sprintf("SET threads = %d", cfg.DuckDBThreads))
+	}
+	for _, q := range own {
+		if _, err := d.db.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("set up the SQL engine: %w", plainError(err))
+		}
+	}
+	if err := d.limitMemory(ctx, cfg.MemoryLimit); err != nil {
+		return err
+	}
+	return d.applySettings(ctx, cfg.Settings)
+}
+
+// limitMemory sets the memory limit. DuckDB takes sizes only; a percentage is
+// of the memory of the machine, of which DuckDB's own default is 80 %.
+func (d *database) limitMemory(ctx context.Context, limit string) error {
+	limit = strings.TrimSpace(limit)
+	if percent, ok := strings.CutSuffix(limit, "%"); ok {
+		p, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
+		if err != nil || !(p > 0 && p <= 100) {
+			return settingProblem("engine.memory_limit", fmt.Sprintf("%q is not a percentage between 0 and 100", limit), "")
+		}
+		var base string
+		if err := d.db.QueryRowContext(ctx, "SELECT current_setting('memory_limit')").Scan(&base); err != nil {
+			return fmt.Errorf("read the memory limit: %w", plainError(err))
+		}
+		bytes, ok := parseBytes(base)
+		if !ok || p == 80 {
+			return nil
+		}
+		limit = fmt.Sprintf("%dMiB", max(1, int64(bytes/80*p)>>20))
+	}
+	if limit == "" {
+		return nil
+	}
+	if _, err := d.db.ExecContext(ctx, "SET memory_limit = "+quoteText(limit)); err != nil {
+		return settingProblem("engine.memory_limit", fmt.Sprintf("%q is not a size", limit), "write a size such as 4GB or a percentage such as 80%")
+	}
+	return nil
+}
+
+// parseBytes reads a size as DuckDB prints it ("18.8 GiB").
+func parseBytes(s string) (float64, bool) {
+	number, unit, _ := strings.Cut(s, " ")
+	v, err := strconv.ParseFloat(number, 64)
+	power := slices.Index([]string{"bytes", "KiB", "MiB", "GiB", "TiB"}, unit)
+	return v * math.Pow(1024, float64(power)), err == nil && power >= 0
+}
+
+func settingProblem(key, msg, hint string) error {
+	return diag.Diagnostic{Code: diag.EngineSetting, Pos: diag.Pos{File: "project.yml"}, Msg: key + ": " + msg, Hint: hint}
+}
+
+// applySettings sets what the project says under engine.settings, in the order
+// of names.
+func (d *database) applySettings(ctx context.Context, settings map[string]string) error {
+	if len(settings) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	rows, err := d.db.QueryContext(ctx, "SELECT name FROM duckdb_settings()")
+	if err != nil {
+		return fmt.Errorf("list the engine's settings: %w", plainError(err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return fmt.Errorf("list the engine's settings: %w", err)
+		}
+		known[strings.ToLower(name)] = true
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("list the engine's settings: %w", plainError(err))
+	}
+	var problems diag.List
+	for _, name := range sortedKeys(settings) {
+		if p := d.applySetting(ctx, name, settings[name], known); p != nil {
+			problems = append(problems, *p)
+		}
+	}
+	return problems.Err()
+}
+
+func (d *database) applySetting(ctx context.Context, name, value string, known map[string]bool) *diag.Diagnostic {
+	p := diag.Diagnostic{Code: diag.EngineSetting, Pos: diag.Pos{File: "project.yml"}}
+	lower := strings.ToLower(name)
+	if instead, own := ownSettings[lower]; own {
+		p.Msg = fmt.Sprintf("engine.settings: %s is set by rbt itself", name)
+		if instead != "" {
+			p.Hint = "use " + instead
+		}
+		return &p
+	}
+	if !known[lower] {
+		p.Msg = fmt.Sprintf("engine.settings: DuckDB has no setting %q", name)
+		if near := diag.Nearest(lower, sortedKeys(known)); near != "" {
+			p.Hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return &p
+	}
+	if _, err := d.db.ExecContext(ctx, "SET GLOBAL "+quoteIdent(lower)+" = "+quoteText(value)); err != nil {
+		p.Msg = fmt.Sprintf("engine.settings: %s: %s", name, plainError(err))
+		return &p
+	}
+	return nil
+}
+
+// Close ends the instance and removes its folder of temporary files.
+func (d *database) Close() error {
+	err := d.db.Close()
+	if removeErr := os.RemoveAll(d.tempDir); err == nil {
+		err = removeErr
+	}
+	return err
+}
+
+// session opens a connection of its own.
+func (d *database) session(ctx context.Context) (*session, error) {
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open a connection of the SQL engine: %w", err)
+	}
+	return &session{db: d, conn: conn}, nil
+}
+
+// session is one connection: materialize.Session and a little more.
+type session struct {
+	db   *database
+	conn *sql.Conn
+}
+
+var _ materialize.Session = (*session)(nil)
+
+// Exec runs one statement of rbt's own making.
+func (s *session) Exec(ctx context.Context, sql string) error {
+	return s.Query(ctx, sql, func([]any) error { return nil })
+}
+
+// Query runs one query of rbt's own making and calls row for every row.
+func (s *session) Query(ctx context.Context, query string, row func(values []any) error) error {
+	_, err := s.query(ctx, query, row)
+	return err
+}
+
+// query is Query that also returns the names of the columns.
+func (s *session) query(ctx context.Context, query string, row func(values []any) error) (columns []string, err error) {
+	rows, err := s.conn.QueryContext(ctx, query)
+	if err != nil {
+		return nil, engineError(ctx, query, err)
+	}
+	defer func() {
+		if closeErr := rows.Close(); err == nil && closeErr != nil {
+			err = engineError(ctx, query, closeErr)
+		}
+	}()
+	if columns, err = rows.Columns(); err != nil {
+		return nil, engineError(ctx, query, err)
+	}
+	values, targets := make([]any, len(columns)), make([]any, len(columns))
+	for i := range values {
+		targets[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return nil, engineError(ctx, query, err)
+		}
+		if err := row(values); err != nil {
+			return nil, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, engineError(ctx, query, err)
+	}
+	return columns, nil
+}
+
+// checkQuery lets the engine parse and bind a query without running it, and
+// requires that it is one statement of type SELECT. It is the second guard
+// behind the token scanner: the driver's Prepare without a context refuses more
+// than one statement before any is executed. Only PIVOT without IN, which the
+// engine itself turns into several, must be prepared the other way.
+func (s *session) checkQuery(ctx context.Context, st statement) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := s.conn.Raw(func(driverConn any) error {
+		conn := driverConn.(*duckdb.Conn)
+		prepared, err := conn.Prepare(st.text)
+		if err != nil && st.mentions("pivot", "pivot_wider") && !isEngineError(err) {
+			prepared, err = conn.PrepareContext(ctx, st.text)
+		}
+		if err != nil {
+			return engineError(ctx, st.text, err)
+		}
+		defer prepared.Close()
+		return mustBeSelect(prepared)
+	})
+	if errors.Is(err, driver.ErrBadConn) {
+		return fmt.Errorf("use a connection of the SQL engine: %w", err)
+	}
+	return err
+}
+
+func mustBeSelect(prepared driver.Stmt) error {
+	stmt, ok := prepared.(*duckdb.Stmt)
+	if !ok {
+		return errors.New("prepare the query: the driver gave no statement of its own")
+	}
+	kind, err := stmt.StatementType()
+	if err != nil {
+		return fmt.Errorf("read the statement's type: %w", err)
+	}
+	if kind != duckdb.STATEMENT_TYPE_SELECT {
+		return &sqlProblem{code: diag.SQLNotAQuery, msg: "a model is one query; the engine takes this for another kind of statement",
+			hint: "a model begins with SELECT, FROM, WITH, VALUES, PIVOT or UNPIVOT"}
+	}
+	return nil
+}
+
+// mentions reports whether one of the words stands in the statement as a bare
+// word, in any case.
+func (s statement) mentions(words ...string) bool {
+	return slices.ContainsFunc(s.tokens, func(t token) bool {
+		return t.kind == tokWord && slices.Contains(words, strings.ToLower(s.text[t.start:t.end]))
+	})
+}
+
+// describeView is the name of the temporary view of Describe; temporary views
+// belong to one connection.
+const describeView = "__rbt_describe"
+
+// Describe gives names and true types of a query's columns. A view keeps the
+// type "NULL", which DESCRIBE and prepared statements of DuckDB 1.5.6 report as
+// INTEGER. A query that no view can hold (PIVOT without IN) is asked for the
+// types of one row.
+func (s *session) Describe(ctx context.Context, query string) ([]lake.Column, error) {
+	err := s.Exec(ctx, "CREATE OR REPLACE TEMP VIEW "+describeView+" AS\n"+query)
+	if err != nil {
+		if de := (*EngineError)(nil); errors.As(err, &de) && strings.HasPrefix(de.Message, "PIVOT statements with pivot elements") {
+			return s.describeRow(ctx, query)
+		}
+		return nil, err
+	}
+	var columns []lake.Column
+	err = s.Query(ctx, "SELECT name, type FROM pragma_table_info('temp.main."+describeView+"') ORDER BY cid", func(v []any) error {
+		columns = append(columns, lake.Column{Name: v[0].(string), Type: v[1].(string)})
+		return nil
+	})
+	return columns, err
+}
+
+func (s *session) describeRow(ctx context.Context, query string) ([]lake.Column, error) {
+	names, err := s.query(ctx, "SELECT * FROM (\n"+query+"\n) LIMIT 0", func([]any) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	types := make([]string, len(names))
+	for i, n := range names {
+		types[i] = "typeof(t." + quoteIdent(n) + ")"
+	}
+	columns := make([]lake.Column, len(names))
+	err = s.Query(ctx, "SELECT "+strings.Join(types, ", ")+" FROM (SELECT 1) LEFT JOIN (SELECT * FROM (\n"+query+"\n) LIMIT 1) t ON true",
+		func(v []any) error {
+			for i := range v {
+				columns[i] = lake.Column{Name: names[i], Type: v[i].(string)}
+			}
+			return nil
+		})
+	return columns, err
+}
+
+// CopyTo writes the query's result to path as one zstd Parquet file. Nothing
+// that was there before is kept, and a failed or cancelled copy leaves no file.
+func (s *session) CopyTo(ctx context.Context, query, path string, metadata map[string]string) ([]materialize.StagedFile, error) {
+	var b strings.Builder
+	b.WriteString("COPY (\n" + query + "\n) TO " + quoteText(path) + " (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false")
+	for i, k := range sortedKeys(metadata) {
+		b.WriteString([]string{", KV_METADATA {", ", "}[min(i, 1)])
+		b.WriteString(quoteIdent(k) + ": " + quoteText(metadata[k]))
+	}
+	if len(metadata) > 0 {
+		b.WriteString("}")
+	}
+	b.WriteString(")")
+	file := materialize.StagedFile{Path: path}
+	err := s.Query(ctx, b.String(), func(v []any) error {
+		n, ok := v[0].(int64)
+		if !ok {
+			return fmt.Errorf("copy to %s: the engine gave no row count", path)
+		}
+		file.Rows = n
+		return nil
+	})
+	if err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(path); err == nil {
+			file.Bytes = info.Size()
+			return []materialize.StagedFile{file}, nil
+		}
+		err = fmt.Errorf("copy to %s: %w", path, err)
+	}
+	if rmErr := os.Remove(path); rmErr != nil && !errors.Is(rmErr, os.ErrNotExist) {
+		return nil, errors.Join(err, fmt.Errorf("remove the unfinished %s: %w", path, rmErr))
+	}
+	return nil, err
+}
+
+// Relation makes "schema"."name" read exactly these Parquet files.
+func (s *session) Relation(ctx context.Context, schema, name string, files []string, columns []lake.Column) error {
+	if err := s.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+quoteIdent(schema)); err != nil {
+		return err
+	}
+	return s.Exec(ctx, "CREATE OR REPLACE VIEW "+relationName(schema, name)+" AS\n"+scanFiles(files, columns))
+}
+
+// Fork returns a session on a connection of its own.
+func (s *session) Fork(ctx context.Context) (materialize.Session, error) { return s.db.session(ctx) }
+
+// Close gives the connection back.
+func (s *session) Close() error { return s.conn.Close() }
+
+// scanFiles is a query over exactly these Parquet files, or a typed empty one
+// where there are none. Columns are read by name, so that parts whose columns
+// stand in different order agree.
+func scanFiles(files []string, columns []lake.Column) string {
+	if len(files) == 0 {
+		return emptyRelation(columns)
+	}
+	quoted := make([]string, len(files))
+	for i, f := range files {
+		quoted[i] = quoteText(literalPath(f))
+	}
+	list := "*"
+	if len(columns) > 0 {
+		names := make([]string, len(columns))
+		for i, c := range columns {
+			names[i] = quoteIdent(c.Name)
+		}
+		list = strings.Join(names, ", ")
+	}
+	// No hive partitioning: a folder called x=1 above the lake is no column.
+	return "SELECT " + list + " FROM read_parquet([" + strings.Join(quoted, ", ") + "], hive_partitioning = false)"
+}
+
+// emptyRelation is a query of no rows with these columns.
+func emptyRelation(columns []lake.Column) string {
+	list := make([]string, len(columns))
+	for i, c := range columns {
+		list[i] = "CAST(NULL AS " + c.Type + ") AS " + quoteIdent(c.Name)
+	}
+	return "SELECT " + strings.Join(list, ", ") + " WHERE false"
+}
+
+// literalPath escapes the characters that DuckDB takes for a glob.
+func literalPath(path string) string {
+	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(path)
+}
+
+func relationName(schema, name string) string { return quoteIdent(schema) + "." + quoteIdent(name) }
+
+func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+func quoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// engineIdentity names what of the engine shapes data: its version, the time
+// zone and the project's settings. It opens no database.
+func engineIdentity(cfg project.Engine) string {
+	zone := "UTC"
+	var b strings.Builder
+	for _, name := range sortedKeys(cfg.Settings) {
+		if strings.EqualFold(name, "TimeZone") {
+			zone = cfg.Settings[name]
+			continue
+		}
+		fmt.Fprintf(&b, ";%s=%s", strings.ToLower(name), cfg.Settings[name])
+	}
+	return "duckdb " + mapping.LibraryVersion() + ";TimeZone=" + zone + b.String()
+}
+
+// tempDirFor is the folder of temporary files of one process under target/.
+func tempDirFor(targetDir string, pid int) string {
+	return filepath.Join(targetDir, "tmp", strconv.Itoa(pid))
+}
