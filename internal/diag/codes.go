@@ -14,6 +14,15 @@ const (
 	BadValue     Code = "RBT1004" // a value of the wrong kind or outside what is allowed
 	MissingKey   Code = "RBT1005" // a key that must be there is not
 	Unsupported  Code = "RBT1006" // a dbt key or feature that rbt does not have
+	BadName      Code = "RBT1007" // a name that a model, seed, source or test cannot have
+	NameClash    Code = "RBT1008" // two things with one name
+	BadPath      Code = "RBT1009" // a path that leads out of where it may lead
+	NoProject    Code = "RBT1010" // no project.yml, or a file that cannot be read
+	UnknownNode  Code = "RBT1011" // a model, seed, source or target in YAML that does not exist
+	UnknownTest  Code = "RBT1012" // a kind of test that does not exist
+	Unclosed     Code = "RBT1013" // frontmatter that is never closed
+	Contradicted Code = "RBT1014" // two places that say different things about one model
+	Misplaced    Code = "RBT1015" // a key or file that belongs elsewhere
 )
 
 // Templates.
@@ -27,6 +36,18 @@ const (
 	TemplateRaised      Code = "RBT2007" // an error that the template raised itself
 	DuplicateMacro      Code = "RBT2008" // two macros or tests with one name
 	TemplateHost        Code = "RBT2009" // a function that rbt gives to templates could not do its work
+)
+
+// What rbt puts into templates.
+const (
+	UnknownRef    Code = "RBT2020" // ref() of something that is no model, seed or ingest output
+	UnknownSource Code = "RBT2021" // source() of a table that is not declared
+	UnknownVar    Code = "RBT2022" // var() of a variable that nothing sets
+	UnknownEnv    Code = "RBT2023" // env_var() of a variable that is not set
+	DisabledRef   Code = "RBT2024" // ref() of a model that is disabled
+	SecretUsed    Code = "RBT2025" // a secret outside of project.yml
+	BadCall       Code = "RBT2026" // arguments that a function of rbt cannot take
+	BadMacro      Code = "RBT2027" // a test block without its parameters, or with a name that rbt has
 )
 
 // Graph and selection.

@@ -1,0 +1,157 @@
+// Package plan turns a loaded project and the state of a lake into an immutable
+// Plan: the graph of nodes, which are selected, in what order they run, what is
+// to be done with each and why, and which tests gate which. It opens no
+// database and writes nothing; SQL is looked into only through Parser. Graph
+// and order never change after Build.
+//
+// Its words: a node is a seed, source, model or ingest; an output is a relation
+// of a node; an edge joins an output to the node that reads it; a step is a
+// selected node; a decision is what will be done with a step; a gate is a test
+// that must hold before its node is published.
+package plan
+
+import (
+	"time"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/project"
+)
+
+// Parser looks into SQL text. It is implemented by the engine, with a cache, so
+// that a plan of unchanged text opens no database.
+type Parser interface {
+	// Scan reads the text with rbt's own token scanner, without a database:
+	// exactly one statement or an error with its byte offset, the identifiers
+	// that occur outside strings and comments, and the comments.
+	Scan(sql string) (Scan, error)
+	// Tables gives the table references of a query that are not CTEs in scope,
+	// from DuckDB's own parse tree.
+	Tables(sql string) (Tables, error)
+}
+
+// Scan is what the token scanner knows of a text.
+type Scan struct {
+	// Identifiers holds every bare or quoted identifier in lower case with the
+	// byte offset of its first occurrence.
+	Identifiers map[string]int
+	// Normalized is the text without comments, with one blank for every run of
+	// white space outside literals and quoted names, and none at the ends: equal
+	// for texts that mean the same to the engine. "" stands for the text as it is.
+	Normalized string
+	// Volatile names the first function or bare name that makes the text never
+	// unchanged; "" if there is none.
+	Volatile string
+}
+
+// Tables is what DuckDB's parse tree says a query reads.
+type Tables struct {
+	Names    []TableName
+	Refused  bool   // the serialiser refuses the text (PIVOT without IN): nothing is known
+	Volatile string // why the text can never be unchanged; "" if it can
+}
+
+// TableName is a table reference outside the scope of a CTE of that name.
+// Offset is its byte offset in the text, -1 where it is not known.
+type TableName struct {
+	Catalog, Schema, Name string
+	Offset                int
+}
+
+// Kind is the kind of a node, in dbt's words for resource types.
+type Kind string
+
+// The kinds of nodes.
+const (
+	KindSource   Kind = "source"
+	KindSeed     Kind = "seed"
+	KindModel    Kind = "model"
+	KindTest     Kind = "test"
+	KindUnitTest Kind = "unit_test"
+)
+
+// Node is one thing of the project that others may read. Exactly one of Model,
+// Seed and Source is set.
+type Node struct {
+	ID     string // "model.shop.orders", "seed.shop.x", "source.shop.raw.orders"
+	Name   string // as shown and selected: "orders", "raw.orders"
+	Kind   Kind
+	File   string   // relative to the project
+	Folder []string // folders under models/ for path and display ("staging.stg_orders")
+	Model  *project.Model
+	Seed   *project.Seed
+	Source *project.Source
+	// Full and Increment are the two renderings of a model; Increment is nil
+	// unless the model is incremental.
+	Full, Increment *project.Compiled
+	Refs            []project.Ref // what it reads, of both renderings and of bare names, each once
+	Parents         []*Node       // sorted by ID
+	Children        []*Node
+	Tests           []*project.Test // generic tests on it
+	Volatile        string          // from the text; "" if it can be unchanged
+
+	index int // place in Graph.nodes
+}
+
+// Action is what is to be done with a step.
+type Action string
+
+// The actions. RunIfChanged is settled when the turn comes: run unless every
+// rebuilt parent kept its content.
+const (
+	ActionRun          Action = "run"
+	ActionUnchanged    Action = "unchanged"
+	ActionRunIfChanged Action = "run_if_parents_change"
+	ActionAudit        Action = "audit" // tests changed: audit what is published, build nothing
+)
+
+// Step is a selected node of a run. Number counts from 1 in run order.
+type Step struct {
+	Number  int
+	Node    *Node
+	Action  Action
+	Reasons []string // why, at least one
+	// Incremental says that an increment is appended rather than a full build made.
+	Incremental bool
+	// After lists the steps that must be over before this one, also those that
+	// are reached only through unselected nodes. Ascending.
+	After []int
+	// Gates are the tests that must hold before the node is published.
+	Gates []*project.Test
+	// Fingerprint and Inputs are of this build; with RunIfChanged those of
+	// parents are settled when the turn comes.
+	Fingerprint string
+	Inputs      lake.Inputs
+	Receipt     *lake.Receipt // what is published now; nil if nothing
+}
+
+// LateTest is a test that cannot gate a step: it runs when every step that it
+// reads is over.
+type LateTest struct {
+	Test  *project.Test
+	After []int
+}
+
+// Plan is what a command will do.
+type Plan struct {
+	Project  *project.Project
+	Graph    *Graph
+	Steps    []*Step
+	Late     []LateTest
+	Orphans  []string // receipts whose node left the project
+	Foreign  []string // published data of nodes without a receipt
+	Warnings diag.List
+}
+
+// Options say what to plan.
+type Options struct {
+	Select, Exclude []string // selector words; no Select is everything
+	ResourceTypes   []string
+	FullRefresh     bool
+	Force           bool
+	RunStartedAt    time.Time
+	InvocationID    string
+	EngineIdentity  string // engine version, time zone and settings, for fingerprints
+	Workers         int    // goroutines for compiling; 0 is one a core
+	// Tests: plan for `rbt test`: no steps are built, tests of the selection only.
+}
