@@ -1,0 +1,137 @@
+package lake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"rbt/internal/diag"
+)
+
+// lockPoll is how often a waiting run asks for the lock: often enough that a
+// person does not notice, seldom enough to cost nothing.
+const lockPoll = 50 * time.Millisecond
+
+// LockOptions says who asks for the lock and how long to wait.
+type LockOptions struct {
+	Timeout time.Duration // 0: fail at once
+	PID     int
+	Host    string
+	Now     time.Time // start of the run, written into the lock
+}
+
+// LockedError says that another run holds the lake. Holder is the text in the
+// lock file. Lock returns it.
+type LockedError struct {
+	Root   string
+	Holder string
+	Waited time.Duration
+}
+
+// Error names the holder.
+func (e *LockedError) Error() string {
+	holder := e.Holder
+	if holder == "" {
+		holder = "holder unknown"
+	}
+	msg := fmt.Sprintf("another run (%s) holds the lock of lake %s", holder, e.Root)
+	if e.Waited > 0 {
+		msg += fmt.Sprintf(", still after %s", e.Waited)
+	}
+	return msg
+}
+
+// Diagnostic gives the error with what to do about it.
+func (e *LockedError) Diagnostic() diag.Diagnostic {
+	return diag.Errorf(diag.LakeLocked, diag.Pos{}, "%s", e.Error()).
+		WithHint("wait for it to end, or let this run wait: --lock-timeout 5m")
+}
+
+// Lock is the right to write to a lake. The kernel gives it back when the
+// process ends, however it ends; the text in the file is for people.
+type Lock struct {
+	lake *Lake
+	fl   *flock.Flock
+}
+
+// Lock takes the lake's lock, waiting up to the timeout. It returns a
+// *LockedError where another process holds it.
+func (l *Lake) Lock(ctx context.Context, opts LockOptions) (*Lock, error) {
+	if err := l.EnsureDir(ownDir); err != nil {
+		return nil, fmt.Errorf("lock lake %s: %w", l.root, err)
+	}
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if opts.Timeout > 0 {
+		wait, cancel = context.WithTimeout(ctx, opts.Timeout)
+	}
+	defer cancel()
+	for {
+		fl := flock.New(l.abs(lockFile), flock.SetFlag(os.O_CREATE|os.O_RDWR))
+		held, err := tryFlock(wait, fl, opts.Timeout > 0)
+		if err != nil {
+			return nil, fmt.Errorf("lock lake %s: %w", l.root, err)
+		}
+		if !held {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			return nil, &LockedError{Root: l.root, Holder: l.LockHolder(), Waited: opts.Timeout}
+		}
+		if !sameFile(fl, l.abs(lockFile)) {
+			_ = fl.Unlock() // somebody removed the file under us: the lock is of no file that others see
+			continue
+		}
+		text := fmt.Sprintf("pid %d on %s, started %s\n", opts.PID, opts.Host, opts.Now.UTC().Format(time.RFC3339))
+		if err := os.WriteFile(l.abs(lockFile), []byte(text), 0o666); err != nil {
+			return nil, errors.Join(fmt.Errorf("lock lake %s: %w", l.root, err), fl.Unlock())
+		}
+		return &Lock{lake: l, fl: fl}, nil
+	}
+}
+
+// tryFlock asks once or until the context ends; ending is not an error.
+func tryFlock(ctx context.Context, fl *flock.Flock, wait bool) (bool, error) {
+	if !wait {
+		return fl.TryLock()
+	}
+	held, err := fl.TryLockContext(ctx, lockPoll)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return held, err
+}
+
+// sameFile reports whether the locked file is still the one at path.
+func sameFile(fl *flock.Flock, path string) bool {
+	mine, err := fl.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(mine, there)
+}
+
+// LockHolder is the text of the run that holds the lock now or held it last; ""
+// where none does.
+func (l *Lake) LockHolder() string {
+	b, err := os.ReadFile(l.abs(lockFile))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// Release gives the lock back and empties its text.
+func (k *Lock) Release() error {
+	err := os.Truncate(k.lake.abs(lockFile), 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, k.fl.Unlock())
+}

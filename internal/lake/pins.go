@@ -1,0 +1,219 @@
+package lake
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/gofrs/flock"
+)
+
+// pinLock is a file in every folder of pins that its reader keeps locked: the
+// lock tells a living reader from a dead one, also where a process id was used
+// again or means another process in another container.
+const pinLock = "lock"
+
+// Pins holds hard links to the files that a reader reads, so that they stay as
+// they are whatever a run publishes or removes meanwhile. It may be used by
+// several goroutines.
+type Pins struct {
+	lake *Lake // in which the links stand
+	dir  string
+	fl   *flock.Flock
+
+	mu   sync.Mutex
+	next int
+}
+
+// PinnedFile is one file that a reader may open. Path is absolute.
+type PinnedFile struct {
+	Path string
+	File File // as published
+}
+
+// Pinned is one node as a reader may read it.
+type Pinned struct {
+	Node  Node
+	Files map[string][]PinnedFile // by relation, in the order of the manifest
+	// Held is false where links are impossible: then the files are the published
+	// ones, and the reader asks Unchanged after reading.
+	Held bool
+}
+
+// NewPins makes the folder of a reader in the lake. Where the lake cannot be
+// written to, the error of the system is returned and the reader goes on with
+// nil Pins, which hold nothing but read all the same.
+func (l *Lake) NewPins(pid int) (*Pins, error) {
+	for attempt := 0; ; attempt++ {
+		name := strconv.Itoa(pid)
+		if attempt > 0 {
+			name += "." + strconv.Itoa(attempt) // another container's process of the same number
+		}
+		dir := l.abs(path.Join(pinsDir, name))
+		if err := l.fs.MkdirAll(dir); err != nil {
+			return nil, fmt.Errorf("make pins %s: %w", dir, err)
+		}
+		fl := flock.New(filepath.Join(dir, pinLock), flock.SetFlag(os.O_CREATE|os.O_RDWR))
+		held, err := fl.TryLock()
+		switch {
+		case errors.Is(err, os.ErrNotExist) && attempt < readTries:
+			continue // a run removed the folder before the lock was in it
+		case err != nil:
+			return nil, fmt.Errorf("lock pins %s: %w", dir, err)
+		case !held:
+			continue
+		case !sameFile(fl, filepath.Join(dir, pinLock)):
+			_ = fl.Unlock()
+			continue
+		}
+		p := &Pins{lake: l, dir: dir, fl: fl}
+		p.clear()
+		return p, nil
+	}
+}
+
+// clear removes what a dead process of the same number left.
+func (p *Pins) clear() {
+	entries, err := p.lake.fs.ReadDir(p.dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.Name() != pinLock {
+			_ = p.lake.fs.Remove(filepath.Join(p.dir, e.Name()))
+		}
+	}
+}
+
+// Close removes the links.
+func (p *Pins) Close() error {
+	if p == nil {
+		return nil
+	}
+	p.clear()
+	err := errors.Join(p.lake.fs.Remove(filepath.Join(p.dir, pinLock)), p.fl.Unlock(), p.lake.fs.Remove(p.dir))
+	if notExist(err) {
+		err = nil
+	}
+	return err
+}
+
+// Pin pins the files of one node of from, which may be another lake on the same
+// file system. Folders are as for ReadNode. False means that nothing is
+// published. A damaged node is returned with its Damage and without files.
+func (p *Pins) Pin(from *Lake, name string, folders ...string) (Pinned, bool, error) {
+	for try := 0; ; try++ {
+		node, ok, err := from.ReadNode(name, folders...)
+		if err != nil || !ok {
+			return Pinned{}, false, err
+		}
+		if node.Damage != nil {
+			return Pinned{Node: node}, true, nil
+		}
+		pinned, err := p.link(from, node)
+		if err == nil && pinned.Held && !p.holds(from, pinned, folders) {
+			err = fs404
+		}
+		if err == nil {
+			return pinned, true, nil
+		}
+		p.drop(pinned)
+		if !notExist(err) || try == readTries {
+			return Pinned{}, false, fmt.Errorf("pin node %s: %w", name, err)
+		}
+	}
+}
+
+// fs404 stands for a node that was published anew while it was pinned.
+var fs404 = fmt.Errorf("published anew while it was read: %w", os.ErrNotExist)
+
+// holds reports whether the links are of the files that the receipt meant. Only
+// a file that is replaced by rename can be another one under the same name.
+func (p *Pins) holds(from *Lake, pinned Pinned, folders []string) bool {
+	if pinned.Node.Receipt.Form != FormFile && pinned.Node.Receipt.Form != FormSeed {
+		return true
+	}
+	again, ok, err := from.ReadNode(pinned.Node.Receipt.Name, folders...)
+	return err == nil && ok && again.Receipt.Commit == pinned.Node.Receipt.Commit
+}
+
+func (p *Pins) link(from *Lake, node Node) (Pinned, error) {
+	out := Pinned{Node: node, Files: map[string][]PinnedFile{}, Held: p != nil}
+	for _, o := range node.Receipt.Outputs {
+		files := make([]PinnedFile, 0, len(o.Files))
+		for _, f := range o.Files {
+			abs, err := from.Abs(f.Path)
+			if err != nil {
+				return out, err
+			}
+			if out.Held {
+				at := p.name()
+				switch err := p.lake.fs.Link(abs, at); {
+				case err == nil:
+					abs = at
+				case notExist(err):
+					out.Files[o.Relation] = files
+					return out, err
+				default:
+					// Another file system, or one without links: read in place.
+					out.Files[o.Relation] = files
+					p.drop(out)
+					return (*Pins)(nil).link(from, node)
+				}
+			}
+			files = append(files, PinnedFile{Path: abs, File: f})
+		}
+		out.Files[o.Relation] = files
+	}
+	return out, nil
+}
+
+// name gives the next free name; it does not end in ".parquet".
+func (p *Pins) name() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next++
+	return filepath.Join(p.dir, strconv.Itoa(p.next)+".pin")
+}
+
+func (p *Pins) drop(pinned Pinned) {
+	if p == nil || !pinned.Held {
+		return
+	}
+	for _, files := range pinned.Files {
+		for _, f := range files {
+			_ = p.lake.fs.Remove(f.Path)
+		}
+	}
+}
+
+// Unchanged reports whether a node that was read without links is still what
+// it was before reading. Where it is not, the reader repeats once.
+func (l *Lake) Unchanged(pinned Pinned, folders ...string) (bool, error) {
+	if pinned.Held {
+		return true, nil
+	}
+	again, ok, err := l.ReadNode(pinned.Node.Receipt.Name, folders...)
+	return ok && again.Receipt.Commit == pinned.Node.Receipt.Commit, err
+}
+
+// pins removes the folders of dead readers.
+func (c *cleaner) pins() {
+	entries, err := c.lake.fs.ReadDir(c.lake.abs(pinsDir))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		rel := path.Join(pinsDir, e.Name())
+		fl := flock.New(filepath.Join(c.lake.abs(rel), pinLock), flock.SetFlag(os.O_CREATE|os.O_RDWR))
+		if held, err := fl.TryLock(); err != nil || !held {
+			continue
+		}
+		c.removeAll(rel)
+		_ = fl.Unlock()
+	}
+}
