@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+// logged is a schedule whose jobs only write down what happens to them.
+type logged struct {
+	mu      sync.Mutex
+	started []int
+	skipped map[int]int
+}
+
+func (l *logged) schedule(jobs []job, workers int, fail func(i int) bool) schedule {
+	l.skipped = map[int]int{}
+	return schedule{
+		jobs: jobs, workers: workers, grace: time.Minute,
+		run: func(_ context.Context, _, i int) jobResult {
+			l.mu.Lock()
+			l.started = append(l.started, i)
+			l.mu.Unlock()
+			return jobResult{failed: fail(i)}
+		},
+		crashed: func(int, any, []byte) jobResult { return jobResult{} },
+		skip:    func(i, cause int) { l.skipped[i] = cause },
+	}
+}
+
+func never(int) bool { return false }
+
+func TestScheduleOrder(t *testing.T) {
+	tests := []struct {
+		name    string
+		jobs    []job
+		fail    []int
+		started []int
+		skipped map[int]int
+	}{
+		{"empty", nil, nil, nil, map[int]int{}},
+		{"longest path first", []job{{}, {}, {after: []int{1}}, {after: []int{2}}}, nil, []int{1, 2, 0, 3}, map[int]int{}},
+		{"depth first", []job{{}, {}, {after: []int{0}}, {after: []int{1}}}, nil, []int{0, 1, 2, 3}, map[int]int{}},
+		{"root cause", []job{{}, {after: []int{0}}, {after: []int{1}}, {after: []int{2}}, {}}, []int{1}, []int{0, 1, 4}, map[int]int{2: 1, 3: 1}},
+		{"two causes", []job{{}, {}, {after: []int{0, 1}}, {after: []int{2}}}, []int{0, 1}, []int{0, 1}, map[int]int{2: 0, 3: 0}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var l logged
+			stuck := l.schedule(test.jobs, 1, func(i int) bool { return slices.Contains(test.fail, i) }).do(context.Background())
+			if diff := cmp.Diff(test.started, l.started); diff != "" {
+				t.Errorf("started (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.skipped, l.skipped); diff != "" {
+				t.Errorf("skipped (-want +got):\n%s", diff)
+			}
+			if len(stuck) > 0 {
+				t.Errorf("stuck: %v", stuck)
+			}
+		})
+	}
+}
+
+func TestScheduleFailFast(t *testing.T) {
+	var l logged
+	s := l.schedule([]job{{}, {}, {after: []int{0}}, {}}, 1, func(i int) bool { return i == 0 })
+	s.failFast = true
+	s.do(context.Background())
+	if diff := cmp.Diff([]int{0}, l.started); diff != "" {
+		t.Errorf("started (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[int]int{1: 0, 2: 0, 3: 0}, l.skipped); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+}
+
+func TestSchedulePanic(t *testing.T) {
+	var l logged
+	s := l.schedule([]job{{}, {after: []int{0}}, {}}, 2, never)
+	s.run = func(_ context.Context, _, i int) jobResult {
+		if i == 0 {
+			panic("boom")
+		}
+		return jobResult{}
+	}
+	var got string
+	s.crashed = func(i int, v any, stack []byte) jobResult {
+		return jobResult{commit: func() { got = fmt.Sprintf("%d: %v, stack %v", i, v, len(stack) > 0) }}
+	}
+	s.do(context.Background())
+	if want := "0: boom, stack true"; got != want {
+		t.Errorf("crashed = %q, want %q", got, want)
+	}
+	if diff := cmp.Diff(map[int]int{1: 0}, l.skipped); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+}
+
+func TestScheduleCancel(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	var l logged
+	s := l.schedule([]job{{}, {after: []int{0}}, {after: []int{1}}}, 2, never)
+	s.run = func(ctx context.Context, _, i int) jobResult {
+		if i == 1 {
+			cancel()
+			<-ctx.Done()
+			return jobResult{failed: true}
+		}
+		return jobResult{}
+	}
+	if stuck := s.do(ctx); len(stuck) > 0 {
+		t.Errorf("stuck: %v", stuck)
+	}
+	if _, ok := l.skipped[2]; !ok {
+		t.Error("job 2 was not skipped")
+	}
+}
+
+// TestScheduleAbandons: a job that does not return is given up, and what it
+// does later changes nothing.
+func TestScheduleAbandons(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	release, returned := make(chan struct{}), make(chan struct{})
+	var l logged
+	s := l.schedule([]job{{}, {}}, 1, never)
+	s.grace = 0
+	committed := false
+	s.run = func(context.Context, int, int) jobResult {
+		cancel()
+		<-release
+		return jobResult{commit: func() { committed = true }}
+	}
+	stuck := s.do(ctx)
+	go func() { close(release); close(returned) }()
+	<-returned
+	if diff := cmp.Diff([]int{0}, stuck); diff != "" {
+		t.Errorf("stuck (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[int]int{1: noCause}, l.skipped); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+	if committed {
+		t.Error("a job that was given up committed")
+	}
+}
+
+// TestScheduleLarge: 10,000 jobs, each after what it waits for, whatever the
+// number of workers; and the same order every time with one.
+func TestScheduleLarge(t *testing.T) {
+	const n = 10_000
+	jobs := make([]job, n)
+	for i := range jobs {
+		for _, d := range []int{1, 7, 100, 1013, 4001} {
+			if i >= d && (i*d)%3 != 0 {
+				jobs[i].after = append(jobs[i].after, i-d)
+			}
+		}
+	}
+	var first []int
+	for _, workers := range []int{1, 1, 8} {
+		var l logged
+		l.schedule(jobs, workers, never).do(context.Background())
+		checkOrder(t, jobs, l)
+		if workers > 1 {
+			continue
+		}
+		if first == nil {
+			first = l.started
+		} else if !slices.Equal(first, l.started) {
+			t.Error("one worker did the same schedule in two orders")
+		}
+	}
+}
+
+func checkOrder(t interface{ Errorf(string, ...any) }, jobs []job, l logged) {
+	if len(l.started)+len(l.skipped) != len(jobs) {
+		t.Errorf("%d started and %d skipped of %d", len(l.started), len(l.skipped), len(jobs))
+	}
+	place := make([]int, len(jobs))
+	for k, i := range l.started {
+		place[i] = k + 1
+	}
+	for i, j := range jobs {
+		for _, p := range j.after {
+			if place[i] > 0 && (place[p] == 0 || place[p] > place[i]) {
+				t.Errorf("job %d started before %d was over", i, p)
+			}
+		}
+	}
+}
+
+func TestScheduleProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 40).Draw(t, "jobs")
+		jobs := make([]job, n)
+		for i := range jobs {
+			for p := range i {
+				if rapid.IntRange(0, 4).Draw(t, "edge") == 0 {
+					jobs[i].after = append(jobs[i].after, p)
+				}
+			}
+		}
+		fails := rapid.SliceOfN(rapid.IntRange(0, 9), n, n).Draw(t, "fails")
+		var l logged
+		l.schedule(jobs, rapid.IntRange(1, 4).Draw(t, "workers"), func(i int) bool { return fails[i] == 0 }).do(context.Background())
+		checkOrder(t, jobs, l)
+		cause := make([]int, n)
+		for i := range jobs {
+			cause[i] = noCause
+			for _, p := range jobs[i].after {
+				if c := cause[p]; c != noCause && (cause[i] == noCause || c < cause[i]) {
+					cause[i] = c
+				}
+			}
+			if got, ok := l.skipped[i]; ok != (cause[i] != noCause) || ok && got != cause[i] {
+				t.Fatalf("job %d: skipped %v because of %d, want %d", i, ok, got, cause[i])
+			}
+			if cause[i] == noCause && fails[i] == 0 {
+				cause[i] = i
+			}
+		}
+	})
+}
