@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// The exit codes, in every command's help.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUnable      = 2
+	exitInterrupted = 130
+)
+
+var (
+	// errFailed says that a model or test failed; what and why is printed
+	// already. Commands return it.
+	errFailed = errors.New("a model or test failed")
+	// errReported says that rbt could not start or finish and that the reason is
+	// printed already. Commands return it.
+	errReported = errors.New("rbt could not finish")
+	// errInterrupted says that the user ended the command. Commands return it.
+	errInterrupted = errors.New("interrupted")
+)
+
+// exitCode is the one place in which exit codes are decided.
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.Is(err, errFailed):
+		return exitFailed
+	default:
+		return exitUnable
+	}
+}
+
+// realMain runs one command line and returns the exit code.
+func realMain(argv []string, sys *system) int {
+	ctx, stop := interruptible(sys)
+	defer stop()
+	err := execute(ctx, argv, sys)
+	report := !errors.Is(err, errFailed) && !errors.Is(err, errReported) && !errors.Is(err, errInterrupted)
+	if err != nil && report {
+		printError(sys, err)
+	}
+	return exitCode(err)
+}
+
+func execute(ctx context.Context, argv []string, sys *system) error {
+	if len(argv) == 1 && (argv[0] == "--version" || argv[0] == "-v" || argv[0] == "-V") {
+		argv = []string{"version"}
+	}
+	specs := commands(sys)
+	list := make([]*cli.Command, len(specs))
+	positionals := map[*cli.Command]int{}
+	for i, s := range specs {
+		list[i] = s.finish(positionals)
+	}
+	args, err := normalise(argv, list, func(c *cli.Command) int { return positionals[c] })
+	if err != nil {
+		return err
+	}
+	app := &cli.App{
+		Name: "rbt", HelpName: "rbt",
+		Usage:                     "build an audited lake of Parquet files from SQL models",
+		UsageText:                 "rbt command [flags]",
+		Commands:                  list,
+		Writer:                    sys.stdout,
+		ErrWriter:                 sys.stderr,
+		HideHelpCommand:           true,
+		HideVersion:               true,
+		DisableSliceFlagSeparator: true,
+		CustomAppHelpTemplate:     appHelp,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return usageError{msg: err.Error()} },
+	}
+	return app.RunContext(ctx, append([]string{"rbt"}, args...))
+}
+
+// interruptible gives a context that the first interrupt ends; a second one
+// ends the process at once.
+func interruptible(sys *system) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+		case <-done:
+			return
+		}
+		cancel()
+		select {
+		case <-signals:
+			_, _ = fmt.Fprintln(sys.stderr, "rbt: ended at once")
+			os.Exit(exitInterrupted)
+		case <-done:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+	}
+}
+
+// commandSpec is a command with what its help adds to the library's.
+type commandSpec struct {
+	*cli.Command
+	// args is the largest number of positionals.
+	args     int
+	examples []string
+	// exits explains the exit codes in this command's words; "" for the usual.
+	exits string
+	subs  []commandSpec
+}
+
+// finish turns a spec into a command of the library and notes how many
+// positionals it takes.
+func (s commandSpec) finish(positionals map[*cli.Command]int) *cli.Command {
+	c := s.Command
+	c.HideHelpCommand = true
+	positionals[c] = s.args
+	for _, sub := range s.subs {
+		c.Subcommands = append(c.Subcommands, sub.finish(positionals))
+	}
+	c.CustomHelpTemplate = literal(s.help())
+	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error {
+		return usageError{msg: err.Error(), command: "rbt " + c.Name}
+	}
+	return c
+}
+
+// printError writes what kept a command from finishing to stderr.
+func printError(sys *system, err error) {
+	var u usageError
+	if errors.As(err, &u) {
+		_, _ = fmt.Fprintf(sys.stderr, "error: %s\n", u.msg)
+		command := u.command
+		if command == "" {
+			command = "rbt"
+		}
+		_, _ = fmt.Fprintf(sys.stderr, "See '%s --help'.\n", command)
+		return
+	}
+	_, _ = io.WriteString(sys.stderr, renderError(err, nil))
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+)
+
+const commonCategory = "common"
+
+// commonFlags are the flags of every command that reads a project.
+func commonFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "project-dir", Category: commonCategory, Usage: "the project is in `DIR` (default: the nearest folder upwards with a project.yml)"},
+		&cli.StringFlag{Name: "target", Aliases: []string{"t"}, Category: commonCategory, Usage: "use target `NAME` of project.yml"},
+		&cli.StringFlag{Name: "target-path", Category: commonCategory, Usage: "write artifacts to `DIR` (default: target)"},
+		&cli.StringFlag{Name: "vars", Category: commonCategory, Usage: "variables as YAML: `'{day: 2024-01-31}'`"},
+		&cli.StringSliceFlag{Name: "var", Category: commonCategory, Usage: "one variable: `NAME=VALUE`; repeatable"},
+		&cli.StringFlag{Name: "log-format", Category: commonCategory, Usage: "`text` or json (one object a line)"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: commonCategory, Usage: "print problems and results only"},
+		&cli.BoolFlag{Name: "debug", Aliases: []string{"d"}, Category: commonCategory, Usage: "print SQL and timings"},
+		&cli.BoolFlag{Name: "no-color", Category: commonCategory, Usage: "print without colours"},
+	}
+}
+
+// selectFlags choose nodes, with dbt's names.
+func selectFlags() []cli.Flag {
+	return []cli.Flag{
+		wordsFlag{&cli.StringSliceFlag{Name: "select", Aliases: []string{"s"}, Usage: "only these: `NAME...` (all words up to the next flag; m, +m, m+, 2+m+1, @m, tag:x, path:x, a,b; see docs/selecting.md)"}},
+		wordsFlag{&cli.StringSliceFlag{Name: "exclude", Usage: "all but these: `NAME...`"}},
+		wordsFlag{&cli.StringSliceFlag{Name: "resource-type", Usage: "only nodes of `TYPE...`: model, seed, source, test, unit_test"}},
+	}
+}
+
+func flags(groups ...[]cli.Flag) []cli.Flag {
+	var all []cli.Flag
+	for _, g := range groups {
+		all = append(all, g...)
+	}
+	return all
+}
+
+// commonOptions are what commonFlags say.
+type commonOptions struct {
+	projectDir string
+	target     string
+	targetPath string
+	vars       string
+	varList    []string
+	json       bool
+	quiet      bool
+	debug      bool
+	noColor    bool
+}
+
+// readCommon reads commonFlags; a flag that is not given falls back to the
+// environment variable RBT_<FLAG>.
+func readCommon(c *cli.Context, sys *system) (commonOptions, error) {
+	o := commonOptions{
+		projectDir: flagOrEnv(c, sys, "project-dir"),
+		target:     flagOrEnv(c, sys, "target"),
+		targetPath: flagOrEnv(c, sys, "target-path"),
+		vars:       c.String("vars"),
+		varList:    c.StringSlice("var"),
+	}
+	for name, to := range map[string]*bool{"quiet": &o.quiet, "debug": &o.debug, "no-color": &o.noColor} {
+		on, err := boolOrEnv(c, sys, name)
+		if err != nil {
+			return o, err
+		}
+		*to = on
+	}
+	switch format := flagOrEnv(c, sys, "log-format"); format {
+	case "", "text", "default":
+	case "json":
+		o.json = true
+	default:
+		return o, badFlag(c, "--log-format is text or json, not %q", format)
+	}
+	return o, nil
+}
+
+// selectOptions are what selectFlags say.
+type selectOptions struct {
+	selected, excluded, resourceTypes []string
+}
+
+func readSelect(c *cli.Context) selectOptions {
+	return selectOptions{c.StringSlice("select"), c.StringSlice("exclude"), c.StringSlice("resource-type")}
+}
+
+// intOrEnv reads a flag that is a whole number of at least least.
+func intOrEnv(c *cli.Context, sys *system, name string, least, absent int) (int, error) {
+	text := flagOrEnv(c, sys, name)
+	if text == "" {
+		return absent, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least {
+		return 0, badFlag(c, "--%s is a whole number of at least %d, not %q", name, least, text)
+	}
+	return n, nil
+}
+
+func flagOrEnv(c *cli.Context, sys *system, name string) string {
+	if c.IsSet(name) {
+		return c.String(name)
+	}
+	v, _ := sys.env(envName(name))
+	return v
+}
+
+func boolOrEnv(c *cli.Context, sys *system, name string) (bool, error) {
+	if c.IsSet(name) {
+		return c.Bool(name), nil
+	}
+	v, _ := sys.env(envName(name))
+	if v == "" {
+		return false, nil
+	}
+	on, err := strconv.ParseBool(v)
+	if err != nil {
+		return false, badFlag(c, "the environment variable %s is true or false, not %q", envName(name), v)
+	}
+	return on, nil
+}
+
+// envName is the environment variable that stands for a flag: RBT_TARGET_PATH.
+func envName(flag string) string {
+	b := []byte("RBT_" + flag)
+	for i, ch := range b {
+		switch {
+		case ch == '-':
+			b[i] = '_'
+		case ch >= 'a' && ch <= 'z':
+			b[i] = ch - 'a' + 'A'
+		}
+	}
+	return string(b)
+}
+
+func badFlag(c *cli.Context, format string, args ...any) error {
+	return usageErrorf("rbt "+c.Command.Name, format, args...)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// system is everything that the process has from its surroundings, so that
+// nothing else reads the environment, the clock or the terminal.
+type system struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            func(string) (string, bool)
+	workDir        func() (string, error)
+	now            func() time.Time
+	// terminal gives the size of the terminal behind stdout; ok is false where
+	// it is none.
+	terminal func() (columns, rows int, ok bool)
+}
+
+func newSystem() *system {
+	return &system{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		env: os.LookupEnv, workDir: os.Getwd, now: time.Now,
+		terminal: func() (int, int, bool) {
+			fd := int(os.Stdout.Fd())
+			if !term.IsTerminal(fd) {
+				return 0, 0, false
+			}
+			columns, rows, err := term.GetSize(fd)
+			if err != nil || columns <= 0 || rows <= 0 {
+				return 80, 24, true
+			}
+			return columns, rows, true
+		},
+	}
+}
+
+// abs makes a path absolute against the working directory.
+func (s *system) abs(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path), nil
+	}
+	wd, err := s.workDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(wd, path), nil
+}
+
+func (s *system) envSet(name string) bool {
+	v, ok := s.env(name)
+	return ok && v != ""
+}
+
+// colours says whether text may be painted: on a terminal that understands it,
+// unless the user said no.
+func (s *system) colours(noColor bool) bool {
+	_, _, ok := s.terminal()
+	t, _ := s.env("TERM")
+	return ok && !noColor && !s.envSet("NO_COLOR") && t != "dumb"
+}
+
+// liveView says whether a live view can be drawn.
+func (s *system) liveView() bool {
+	_, _, ok := s.terminal()
+	t, _ := s.env("TERM")
+	return ok && t != "dumb" && t != "" && !s.envSet("CI")
+}

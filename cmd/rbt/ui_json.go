@@ -1,0 +1,217 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"rbt/engine"
+	"rbt/internal/diag"
+)
+
+// jsonPrinter writes one JSON object a line. The names are documented in
+// docs/json-log.md and do not change; new ones may be added.
+type jsonPrinter struct {
+	out   io.Writer
+	quiet bool
+	debug bool
+}
+
+type jsonEvent struct {
+	Event    string         `json:"event"`
+	Time     string         `json:"time"`
+	Level    string         `json:"level"`
+	Message  string         `json:"message"`
+	Number   int            `json:"number,omitempty"`
+	Total    int            `json:"total,omitempty"`
+	Node     *jsonNode      `json:"node,omitempty"`
+	Test     *jsonTest      `json:"test,omitempty"`
+	Progress *jsonProgress  `json:"progress,omitempty"`
+	Problems []jsonProblem  `json:"problems,omitempty"`
+	Summary  map[string]int `json:"summary,omitempty"`
+	Seconds  *float64       `json:"elapsed_seconds,omitempty"`
+}
+
+type jsonNode struct {
+	ID              string     `json:"unique_id"`
+	Name            string     `json:"name"`
+	ResourceType    string     `json:"resource_type"`
+	Materialization string     `json:"materialized"`
+	File            string     `json:"original_file_path"`
+	Status          string     `json:"status,omitempty"`
+	Reason          string     `json:"reason,omitempty"`
+	Because         string     `json:"because_of,omitempty"`
+	Rows            int64      `json:"rows"`
+	Bytes           int64      `json:"bytes"`
+	Parts           int        `json:"parts,omitempty"`
+	Seconds         float64    `json:"elapsed_seconds"`
+	Tests           []jsonTest `json:"tests,omitempty"`
+	Notes           []string   `json:"notes,omitempty"`
+}
+
+type jsonTest struct {
+	ID       string     `json:"unique_id"`
+	Name     string     `json:"name"`
+	Node     string     `json:"node,omitempty"`
+	Kind     string     `json:"kind"`
+	Label    string     `json:"label"`
+	Status   string     `json:"status"`
+	Severity string     `json:"severity"`
+	Failures int64      `json:"failures"`
+	Checked  *int64     `json:"checked,omitempty"`
+	Expected string     `json:"expected,omitempty"`
+	Columns  []string   `json:"columns,omitempty"`
+	Sample   [][]string `json:"sample,omitempty"`
+	Seconds  float64    `json:"elapsed_seconds"`
+	Late     bool       `json:"after_publish,omitempty"`
+}
+
+type jsonProgress struct {
+	Rows       int64    `json:"rows"`
+	Share      *float64 `json:"share,omitempty"`
+	Files      int64    `json:"files,omitempty"`
+	FilesTotal int64    `json:"files_total,omitempty"`
+	Bytes      int64    `json:"bytes,omitempty"`
+	BytesTotal int64    `json:"bytes_total,omitempty"`
+}
+
+type jsonProblem struct {
+	Code     string `json:"code,omitempty"`
+	Severity string `json:"severity"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+}
+
+func (p *jsonPrinter) Event(e engine.Event) {
+	if e.Kind == engine.EventNodeProgress && !p.debug || e.Level == "debug" && !p.debug {
+		return
+	}
+	j := toJSON(e)
+	if p.quiet && j.Level != "error" && j.Level != "warn" {
+		return
+	}
+	writeJSONLine(p.out, j)
+}
+
+func (p *jsonPrinter) Close() {}
+
+// writeJSONLine writes a value as one line, in one call.
+func writeJSONLine(w io.Writer, v any) {
+	if line, err := json.Marshal(v); err == nil {
+		_, _ = w.Write(append(line, '\n'))
+	}
+}
+
+func toJSON(e engine.Event) jsonEvent {
+	j := jsonEvent{
+		Event: string(e.Kind), Time: e.Time.UTC().Format(time.RFC3339Nano), Level: "info",
+		Message: e.Message, Number: e.Number, Total: e.Total,
+	}
+	if e.Level != "" {
+		j.Level = e.Level
+	}
+	if e.Node != nil {
+		j.Node = toJSONNode(e.Node)
+		j.Problems = problemsOf(e.Node.Err)
+		if j.Message == "" {
+			j.Message = nodeLine(e, 0, palette{})
+		}
+		if isBad(e.Node.Status) {
+			j.Level = "error"
+		}
+	}
+	if e.Test != nil {
+		t := toJSONTest(e.Test)
+		j.Test = &t
+		j.Problems = append(j.Problems, problemsOf(e.Test.Err)...)
+		if j.Message == "" {
+			j.Message = testLine(e, 0, palette{})
+		}
+		switch {
+		case isBad(e.Test.Status):
+			j.Level = "error"
+		case e.Test.Status == engine.StatusWarn:
+			j.Level = "warn"
+		}
+	}
+	if e.Progress != nil {
+		j.Progress = toJSONProgress(e.Progress)
+	}
+	if e.Result != nil {
+		t := tally(e.Result)
+		elapsed := e.Result.Elapsed.Seconds()
+		j.Seconds = &elapsed
+		j.Summary = map[string]int{"pass": t.pass, "warn": t.warn, "error": t.err, "skip": t.skip, "no-op": t.noop, "total": t.total()}
+		j.Problems = append(j.Problems, problemsOf(e.Result.Fatal)...)
+		if t.err > 0 || e.Result.Fatal != nil {
+			j.Level = "error"
+		}
+		if j.Message == "" {
+			j.Message = trimNewline(report{}.summary(e.Result, palette{}))
+		}
+	}
+	return j
+}
+
+func toJSONNode(n *engine.NodeResult) *jsonNode {
+	j := &jsonNode{
+		ID: n.ID, Name: n.Name, ResourceType: n.ResourceType, Materialization: n.Materialization, File: n.File,
+		Status: string(n.Status), Reason: n.Reason, Because: n.Because, Rows: n.Rows, Bytes: n.Bytes, Parts: n.Parts,
+		Seconds: n.Elapsed.Seconds(), Notes: n.Notes,
+	}
+	for _, t := range n.Tests {
+		j.Tests = append(j.Tests, toJSONTest(t))
+	}
+	return j
+}
+
+func toJSONTest(t *engine.TestResult) jsonTest {
+	j := jsonTest{
+		ID: t.ID, Name: t.Name, Node: t.Node, Kind: t.Kind, Label: t.Label, Status: string(t.Status), Severity: "error",
+		Failures: t.Failures, Expected: t.Expected, Columns: t.Columns, Sample: t.Sample, Seconds: t.Elapsed.Seconds(), Late: t.AfterPublish,
+	}
+	if t.Severity == diag.Warning {
+		j.Severity = "warn"
+	}
+	if t.Checked >= 0 {
+		j.Checked = &t.Checked
+	}
+	return j
+}
+
+func toJSONProgress(p *engine.Progress) *jsonProgress {
+	j := &jsonProgress{Rows: p.Rows, Files: p.Files, FilesTotal: p.FilesTotal, Bytes: p.Bytes, BytesTotal: p.BytesTotal}
+	if p.Share >= 0 {
+		j.Share = &p.Share
+	}
+	return j
+}
+
+// problemsOf spreads an error into its diagnostics.
+func problemsOf(err error) []jsonProblem {
+	if err == nil {
+		return nil
+	}
+	var list diag.List
+	var one diag.Diagnostic
+	switch {
+	case errors.As(err, &list):
+	case errors.As(err, &one):
+		list = diag.List{one}
+	default:
+		return []jsonProblem{{Severity: "error", Message: err.Error()}}
+	}
+	out := make([]jsonProblem, 0, len(list))
+	for _, d := range list {
+		p := jsonProblem{Code: string(d.Code), Severity: "error", File: d.Pos.File, Line: d.Pos.Line, Column: d.Pos.Col, Message: d.Msg, Hint: d.Hint}
+		if d.Severity == diag.Warning {
+			p.Severity = "warning"
+		}
+		out = append(out, p)
+	}
+	return out
+}

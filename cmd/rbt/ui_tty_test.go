@@ -1,0 +1,140 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"rbt/engine"
+)
+
+// screen is a terminal of the simplest kind: it knows what the live view uses
+// (cursor up from the start of a line, carriage return, clear below) and, as
+// terminals do, wraps long lines anew when its width changes.
+type screen struct {
+	columns int
+	lines   [][]rune // as written; the cursor stands at the end of the last
+	broken  string   // what the view did that a terminal would show as garbage
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	text := []rune(string(p))
+	for i := 0; i < len(text); i++ {
+		if len(s.lines) == 0 {
+			s.lines = append(s.lines, nil)
+		}
+		last := len(s.lines) - 1
+		switch r := text[i]; r {
+		case '\n':
+			s.lines = append(s.lines, nil)
+		case '\r':
+		case 0x1b:
+			n := 0
+			for i += 2; text[i] >= '0' && text[i] <= '9'; i++ {
+				n = n*10 + int(text[i]-'0')
+			}
+			if text[i] == 'A' {
+				s.up(n)
+			}
+		default:
+			s.lines[last] = append(s.lines[last], r)
+		}
+	}
+	return len(p), nil
+}
+
+// up goes up n rows of the screen and clears what is below.
+func (s *screen) up(n int) {
+	if len(s.lines[len(s.lines)-1]) > 0 {
+		s.broken = "the cursor does not stand at the start of a line"
+	}
+	for n > 0 && len(s.lines) > 1 {
+		s.lines = s.lines[:len(s.lines)-1]
+		n -= max(1, (len(s.lines[len(s.lines)-1])+s.columns-1)/s.columns)
+	}
+	if n != 0 {
+		s.broken = "the cursor stands in the middle of a wrapped line"
+	}
+	s.lines[len(s.lines)-1] = nil
+}
+
+func (s *screen) String() string {
+	var b strings.Builder
+	for _, l := range s.lines {
+		b.WriteString(strings.TrimRight(string(l), " "))
+		b.WriteByte('\n')
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func newTestTTY(s *screen, rows int) *ttyPrinter {
+	var buffer strings.Builder
+	text := &textPrinter{out: &buffer, width: lineWidth, report: report{text: sourceOf}}
+	return &ttyPrinter{text: text, buffer: &buffer, out: s, size: func() (int, int) { return s.columns, rows }, stop: make(chan struct{})}
+}
+
+func TestTTYPrinterLiveView(t *testing.T) {
+	s := &screen{columns: 90}
+	p := newTestTTY(s, 24)
+	events := sampleRun()
+	start := events[0].Time
+	p.Event(events[0])
+	p.Event(events[1])
+	p.Event(events[4])
+	p.Event(engine.Event{Kind: engine.EventNodeProgress, Node: events[1].Node, Progress: &engine.Progress{Rows: 12345, Share: 0.42}})
+	p.draw(start.Add(2500 * time.Millisecond))
+	want := "   2.5s  table model staging.stg_orders   42%  12345 rows\n" +
+		"   2.5s  table model marts.orders\n" +
+		"0 of 8 done, 2 running,  2.5s\n"
+	if diff := cmp.Diff(want, s.String()); diff != "" {
+		t.Fatalf("(-want +got)\n%s", diff)
+	}
+	p.Event(events[2])
+	p.draw(start.Add(70 * time.Second))
+	want = "1 of 8 OK created table model staging.stg_orders ....... [OK 99 rows, 4.1 KB, 1 test in 0.02s]\n" +
+		"       WARN 3 not_null(note)\n" +
+		"  1m10s  table model marts.orders\n" +
+		"1 of 8 done, 1 running, 1m10s\n"
+	if diff := cmp.Diff(want, s.String()); diff != "" {
+		t.Fatalf("(-want +got)\n%s", diff)
+	}
+}
+
+// After a run the screen holds what the plain printer writes, but for the START
+// lines, at any size and even if the terminal was narrowed in between.
+func TestTTYPrinterLeavesTheReport(t *testing.T) {
+	for _, columns := range []int{200, 70, 20, 3} {
+		s := &screen{columns: 200}
+		p := newTestTTY(s, 10)
+		for i, e := range sampleRun() {
+			if i == 5 {
+				s.columns = columns
+			}
+			p.Event(e)
+			p.draw(e.Time.Add(time.Second))
+		}
+		p.Close()
+		var plain strings.Builder
+		print(&textPrinter{out: &plain, width: lineWidth, report: report{text: sourceOf}}, sampleRun())
+		if s.broken != "" {
+			t.Errorf("%d columns: %s", columns, s.broken)
+		}
+		if diff := cmp.Diff(plain.String(), s.String()); diff != "" {
+			t.Errorf("%d columns (-want +got)\n%s", columns, diff)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, tc := range []struct {
+		s     string
+		cells int
+		want  string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"}, {"abc", 0, ""}, {"abc", 1, "…"}} {
+		if got := fit(tc.s, tc.cells); got != tc.want {
+			t.Errorf("fit(%q, %d) = %q, want %q", tc.s, tc.cells, got, tc.want)
+		}
+	}
+}
