@@ -113,45 +113,80 @@ type Step struct {
 	Reasons []string // why, at least one
 	// Incremental says that an increment is appended rather than a full build made.
 	Incremental bool
-	// After lists the steps that must be over before this one, also those that
-	// are reached only through unselected nodes. Ascending.
+	// After lists what must be over before this one: steps that it reads, and
+	// what stands above unselected nodes in between. Numbers above that of the
+	// last step are those of Plan.Relays. Ascending.
 	After []int
-	// Gates are the tests that must hold before the node is published.
-	Gates []*project.Test
-	// Fingerprint and Inputs are of this build; with RunIfChanged those of
-	// parents are settled when the turn comes.
+	// Gates are the tests that must hold before the node is published; UnitTests
+	// need no data and come before it is built.
+	Gates     []*project.Test
+	UnitTests []*project.UnitTest
+	// Fingerprint and Inputs are of this build. Where Pending is set, what they
+	// hold of parents is settled when the turn comes, by Settler.Decide, and
+	// Fingerprint is "".
 	Fingerprint string
 	Inputs      lake.Inputs
-	Receipt     *lake.Receipt // what is published now; nil if nothing
+	Pending     bool
+	// TestsHash is what the receipt records when all gates, and all late tests
+	// that the node owns, have passed.
+	TestsHash string
+	Receipt   *lake.Receipt // what is published now; nil if nothing
 }
 
 // LateTest is a test that cannot gate a step: it runs when every step that it
 // reads is over.
 type LateTest struct {
 	Test  *project.Test
-	After []int
+	After []int // steps and relays, ascending; none: at once
+	// Owner is the node whose receipt remembers in TestsHash that the test
+	// passed: it must be recorded without it ("") until all late tests of the
+	// node have passed. Nil: nobody remembers.
+	Owner *Node
+	// Reasons say why the test runs even if no step of After is built; without
+	// one it need not run when all of these are unchanged.
+	Reasons []string
 }
 
-// Plan is what a command will do.
+// Plan is what a command will do. It never changes.
 type Plan struct {
-	Project  *project.Project
-	Graph    *Graph
+	Project *project.Project
+	Graph   *Graph
+	// Selected is all that the selectors picked, sources, ephemerals and tests
+	// included.
+	Selected Selection
 	Steps    []*Step
+	Relays   []Relay
 	Late     []LateTest
-	Orphans  []string // receipts whose node left the project
-	Foreign  []string // published data of nodes without a receipt
-	Warnings diag.List
+	// UnitTests are those that no step brings: of a plan for tests, all.
+	UnitTests []*project.UnitTest
+	Deferred  []*Node  // unselected parents that are read from Options.Defer
+	Orphans   []string // receipts whose node left the project
+	Foreign   []string // paths of data that no receipt accounts for
+	Warnings  diag.List
+
+	ids *identities
 }
 
 // Options say what to plan.
 type Options struct {
-	Select, Exclude []string // selector words; no Select is everything
-	ResourceTypes   []string
-	FullRefresh     bool
-	Force           bool
-	RunStartedAt    time.Time
-	InvocationID    string
-	EngineIdentity  string // engine version, time zone and settings, for fingerprints
-	Workers         int    // goroutines for compiling; 0 is one a core
-	// Tests: plan for `rbt test`: no steps are built, tests of the selection only.
+	Selectors
+	FullRefresh    bool
+	Force          bool
+	RunStartedAt   time.Time
+	InvocationID   string
+	EngineIdentity string // engine version, time zone and settings, for fingerprints
+	Workers        int    // goroutines for compiling and stamping; 0 is one a core
+	// Tests plans for `rbt test`: no step, all tests of the selection.
+	Tests bool
+	// Defer is the state of another lake, from which unselected parents are read
+	// that this one does not have; nil if there is none.
+	Defer *lake.State
+	// SourceFiles gives the identity of each file of a source now, by the name
+	// that receipts use. An error, or nil for the function, means that nothing is
+	// known: then what reads the source is built, and says so itself.
+	SourceFiles func(*project.Source) (map[string]lake.FileStamp, error)
+	// IngestFiles does the same for the input of an ingest.
+	IngestFiles func(*project.Model) (map[string]lake.FileStamp, error)
+	// SeedHash gives the hash of a seed's file.
+	SeedHash func(*project.Seed) (string, error)
 }

@@ -374,7 +374,9 @@ func TestSelectPast(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("the state was read %d times", asked)
 	}
-	past.Results = func() (map[string]string, error) { return nil, errors.New("open target/run_results.json: no such file") }
+	past.Results = func() (map[string]string, error) {
+		return nil, errors.New("open target/run_results.json: no such file")
+	}
 	_, diags = shop(t).Select(Selectors{Select: []string{"result:fail"}, Past: past})
 	want := "selector \"result:fail\" has nothing to compare with: open target/run_results.json: no such file [RBT3014]"
 	if diff := cmp.Diff(want, diags.Error()); diff != "" {
