@@ -21,6 +21,7 @@ import (
 //	GEOMETRY                   GEOMETRY('OGC:CRS84'), not inside another type
 //	VARIANT                    VARIANT, not inside another type
 //	UNION, NULL                refused
+//	STRUCT without field names kept, but refused around a list or map
 var storedScalars = map[string]string{
 	"HUGEINT":             "DECIMAL(38,0)",
 	"UHUGEINT":            "DECIMAL(38,0)",
@@ -70,6 +71,13 @@ func stored(t *dataType, at string, in storing) (*dataType, *diag.Diagnostic) {
 		value, d := stored(t.elem, at+".value", within)
 		return &dataType{kind: mapping, key: key, elem: value}, d
 	case structure:
+		if unnamed(t) && t.has(func(u *dataType) bool { return u.kind == list || u.kind == array || u.kind == mapping }) {
+			// DuckDB 1.5.6 writes it and cannot read it again ("Struct remap can
+			// only remap named structs").
+			d := diag.Errorf(diag.StoreType, diag.Pos{}, "%s has type %s, which cannot be read back: a struct without field names around a list or map", at, t).
+				WithHint("name the fields: {'a': ..., 'b': ...} instead of row(...)")
+			return nil, &d
+		}
 		out := &dataType{kind: structure, fields: make([]typeField, len(t.fields))}
 		for i, f := range t.fields {
 			name := f.name
@@ -233,9 +241,6 @@ func (c *caster) convert(e string, from, to *dataType) string {
 	}
 	switch from.kind {
 	case list, array:
-		if from.kind == array {
-			e = fmt.Sprintf("array_slice(%s, 1, NULL)", e)
-		}
 		v := c.variable()
 		return fmt.Sprintf("list_transform(%s, lambda %s: %s)", e, v, c.convert(v, from.elem, to.elem))
 	case mapping:

@@ -2,6 +2,7 @@ package lake
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -83,11 +84,40 @@ func readFooter(f io.ReadSeeker) (Footer, error) {
 		}
 	}
 	root := meta.Schema.Root()
+	geometry := geometryColumns(out.Metadata)
 	for i := range root.NumFields() {
 		node := root.Field(i)
-		out.Columns = append(out.Columns, Column{Name: node.Name(), Type: typeOf(node)})
+		c := Column{Name: node.Name(), Type: typeOf(node)}
+		if geometry[c.Name] {
+			c.Type = geometryType
+		}
+		out.Columns = append(out.Columns, c)
 	}
 	return out, nil
+}
+
+// geometryType is what DuckDB calls a GeoParquet column without a coordinate
+// system of its own.
+const geometryType = "GEOMETRY('OGC:CRS84')"
+
+// geometryColumns lists the columns that GeoParquet's metadata names: to
+// Parquet itself they are BLOBs.
+func geometryColumns(meta map[string]string) map[string]bool {
+	text, ok := meta["geo"]
+	if !ok {
+		return nil
+	}
+	var geo struct {
+		Columns map[string]json.RawMessage `json:"columns"`
+	}
+	if err := json.Unmarshal([]byte(text), &geo); err != nil {
+		return nil // metadata of another tool: the columns stay what Parquet says
+	}
+	out := make(map[string]bool, len(geo.Columns))
+	for name := range geo.Columns {
+		out[name] = true
+	}
+	return out
 }
 
 func readTail(f io.ReadSeeker, want int64) (size int64, tail []byte, err error) {
@@ -189,7 +219,7 @@ func scalarType(n *schema.PrimitiveNode) string {
 		}
 		return "TIMESTAMP"
 	case schema.GeometryLogicalType:
-		return "GEOMETRY('OGC:CRS84')"
+		return geometryType
 	}
 	switch n.PhysicalType() {
 	case parquet.Types.Boolean:
