@@ -1,0 +1,110 @@
+package project
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"rbt/internal/diag"
+	"rbt/internal/jinja"
+)
+
+// CompileOptions settle what a template can see besides the project.
+type CompileOptions struct {
+	Incremental  bool      // what is_incremental() says
+	RunStartedAt time.Time // UTC
+	InvocationID string
+	Vars         map[string]any                            // over the project's, for unit tests
+	Overrides    map[string]any                            // macro or function -> what it returns, for unit tests
+	Log          func(msg string, info bool, pos diag.Pos) // nil drops messages
+	// Query runs a read-only query for run_query; nil while only dependencies
+	// are sought (run_query then gives an empty result and execute is false).
+	Query func(sql string) (columns []string, rows [][]any, err error)
+}
+
+// Ref is one reference found while compiling: a model, seed or ingest output
+// (Source false) or a source table.
+type Ref struct {
+	Node   string // name of the model or seed in the file's spelling, or "group.table"
+	Output string // ingest output in its __ spelling, "" for the node itself
+	Source bool
+	Pos    diag.Pos
+}
+
+// Relation gives schema and name under which the engine knows it, unquoted:
+// ("main", "orders"), ("main", "crystals__structure"), ("raw", "orders").
+func (r Ref) Relation() (schema, name string) { return relationOf(r) }
+
+// Compiled is a template turned into SQL.
+type Compiled struct {
+	SQL      string
+	Result   *jinja.Result // spans of SQL; the Value of those that ref, source and this printed is a *Relation
+	Refs     []Ref         // each relation once, at its first place
+	This     bool          // {{ this }} was printed
+	Volatile string        // run_started_at, invocation_id … where the text depends on the run; "" else
+	Queried  bool          // run_query was called: the text can only be settled when the node runs
+	VarsUsed []string      // sorted
+}
+
+// Compile renders a model. The list holds what is wrong with the template.
+func (p *Project) Compile(ctx context.Context, m *Model, o CompileOptions) (*Compiled, diag.List) {
+	r := &rendering{p: p, m: m, o: o}
+	return r.compile(ctx, m.Template)
+}
+
+// CompileText renders a text that is no model: --inline, or the body of a file
+// whose line is that of its first character.
+func (p *Project) CompileText(ctx context.Context, file, text string, line int, o CompileOptions) (*Compiled, diag.List) {
+	p.texts.keep(file, text, line)
+	t, list := jinja.Parse(file, text, line)
+	if list.HasErrors() {
+		return nil, list
+	}
+	r := &rendering{p: p, o: o}
+	return r.compile(ctx, t)
+}
+
+// compile renders a template and turns its error into a list.
+func (r *rendering) compile(ctx context.Context, t *jinja.Template) (*Compiled, diag.List) {
+	res, err := r.render(ctx, t)
+	if err != nil {
+		return nil, r.p.masked(asList(err, diag.Pos{File: t.File()}))
+	}
+	return r.compiled(res), nil
+}
+
+// masked takes the secrets out of diagnostics.
+func (p *Project) masked(list diag.List) diag.List {
+	for i := range list {
+		list[i].Msg, list[i].Hint = p.Mask(list[i].Msg), p.Mask(list[i].Hint)
+	}
+	return list
+}
+
+// Relation finds a model, seed, ingest output or source table by a name as users
+// write it in YAML: "orders", "crystals.structure", ref('x'), source('a', 'b').
+// The error is a diag.Diagnostic without a place.
+func (p *Project) Relation(text string) (Ref, error) {
+	call, problem := parseReference(scalarNode(text))
+	if problem != "" {
+		return Ref{}, diag.Errorf(diag.UnknownRef, diag.Pos{}, "%q is no reference: %s", text, problem)
+	}
+	ref, d := p.lookup(call)
+	if d != nil {
+		return Ref{}, *d
+	}
+	return ref, nil
+}
+
+// renderText renders a text in which only the given names are known.
+func (p *Project) renderText(ctx context.Context, file, text string, line int, globals map[string]any) (string, error) {
+	t, list := jinja.Parse(file, text, line)
+	if list.HasErrors() {
+		return "", list
+	}
+	res, err := jinja.Render(ctx, t, jinja.Options{Globals: globals})
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(res.Text, "\n"), nil
+}

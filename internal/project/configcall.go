@@ -1,0 +1,243 @@
+package project
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"rbt/internal/diag"
+	"rbt/internal/jinja"
+)
+
+// configCalls collects what config() says while a model is loaded.
+type configCalls struct{ calls []*jinja.Call }
+
+// configObject is `config`: called it configures the model, and it has get.
+type configObject struct{}
+
+// String prints nothing, as a call does.
+func (configObject) String() string { return "" }
+
+// Call takes the configuration. It counts once, when the project is loaded.
+func (configObject) Call(c *jinja.Call) (any, error) {
+	r := seen(c)
+	if len(c.Args) > 1 {
+		return nil, badCall(c, "config takes named arguments")
+	}
+	if r.cfg != nil {
+		r.cfg.calls = append(r.cfg.calls, c)
+	}
+	return "", nil
+}
+
+// Attr gives get and require.
+func (configObject) Attr(name string) (any, bool) {
+	switch name {
+	case "get":
+		return jinja.Func(func(c *jinja.Call) (any, error) { return configGet(c, false) }), true
+	case "require":
+		return jinja.Func(func(c *jinja.Call) (any, error) { return configGet(c, true) }), true
+	}
+	return nil, false
+}
+
+func configGet(c *jinja.Call, required bool) (any, error) {
+	r := seen(c)
+	if len(c.Args) == 0 {
+		return nil, badCall(c, "config.get takes a key")
+	}
+	name, _ := textArg(c.Args[0])
+	if r.m != nil {
+		if v, ok := r.m.Config[name]; ok {
+			return goValue(v), nil
+		}
+	}
+	if required {
+		return nil, diag.Errorf(diag.MissingKey, c.Pos, "the configuration has no key %q", name)
+	}
+	if len(c.Args) > 1 {
+		return c.Args[1], nil
+	}
+	if v, ok := c.Kwarg("default"); ok {
+		return v, nil
+	}
+	return nil, nil
+}
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+// configTable is what config() takes: what folders may say too.
+var configTable = newTable("config", "config()", foreignModelKeys, modelKeys()...)
+
+// configureModels evaluates config() in the bodies that call it and merges it
+// with the frontmatter.
+func (l *loader) configureModels() {
+	each(len(l.models), func(i int) {
+		mf := l.models[i]
+		if !mf.cfg.enabled || mf.m.Template == nil {
+			return
+		}
+		mf.cfg.fill(mf.m)
+		if strings.Contains(mf.m.Body, "config") {
+			l.configure(mf)
+		}
+	})
+}
+
+// configure renders one model for its config(); it runs beside others.
+func (l *loader) configure(mf *modelFile) {
+	calls := &configCalls{}
+	r := &rendering{p: l.p, m: mf.m, cfg: calls}
+	if _, err := r.render(l.ctx, mf.m.Template); err != nil {
+		mf.d.diags = append(mf.d.diags, asList(err, diag.Pos{File: mf.rel})...)
+		return
+	}
+	if len(calls.calls) == 0 {
+		return
+	}
+	mf.cfg = mf.cfg.clone()
+	written := map[string]diag.Pos{}
+	for name, pos := range mf.cfg.pos {
+		if mf.has && mf.front.has(name) {
+			written[name] = pos
+		}
+	}
+	for _, c := range calls.calls {
+		mf.applyCall(c, written)
+	}
+}
+
+// addsUp are keys of which two places may each say a part.
+var addsUp = []string{"tags", "meta", "docs"}
+
+// applyCall lays one config() over the configuration. written is where earlier
+// ones and the frontmatter said something.
+func (mf *modelFile) applyCall(c *jinja.Call, written map[string]diag.Pos) {
+	d := &decoder{file: c.Pos.File}
+	f, ok := d.fields(mf.callNode(d, c), configTable)
+	if ok {
+		before := maps.Clone(mf.cfg.values)
+		mf.cfg.apply(f)
+		for _, k := range configTable.keys {
+			if !f.has(k.name) || slices.Contains(addsUp, k.name) {
+				continue
+			}
+			first, twice := written[k.name]
+			if old, was := before[k.name]; twice && was && fmt.Sprint(old) != fmt.Sprint(mf.cfg.values[k.name]) {
+				d.add(diag.Errorf(diag.Contradicted, f.keyPos(k.name), "%s is %v here and %v there", f.label(k.name), mf.cfg.values[k.name], old).
+					WithNote(first, "the other place").WithHint("say it once"))
+			}
+			written[k.name] = f.keyPos(k.name)
+		}
+	}
+	mf.d.diags = append(mf.d.diags, d.diags...)
+}
+
+// callNode gives the arguments of config() as YAML, each at its place where the
+// call stands in the model itself.
+func (mf *modelFile) callNode(d *decoder, c *jinja.Call) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: c.Pos.Line, Column: c.Pos.Col}
+	add := func(dict *jinja.Dict) {
+		for k, v := range dict.All() {
+			name, _ := k.(string)
+			at := mf.argumentPos(c.Pos, name)
+			key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name, Line: at.Line, Column: at.Col}
+			n.Content = append(n.Content, key, valueNode(v, at))
+		}
+	}
+	for _, a := range c.Args {
+		if dict, ok := a.(*jinja.Dict); ok {
+			add(dict)
+		} else {
+			d.bad(n, "config takes named arguments")
+		}
+	}
+	if c.Kwargs != nil {
+		add(c.Kwargs)
+	}
+	return n
+}
+
+// argumentPos finds a named argument in the text behind the call; the call's own
+// place where it is not found.
+func (mf *modelFile) argumentPos(call diag.Pos, name string) diag.Pos {
+	if call.File != mf.rel || name == "" {
+		return call
+	}
+	start := 0
+	for line := mf.m.BodyLine; line < call.Line; line++ {
+		i := strings.IndexByte(mf.m.Body[start:], '\n')
+		if i < 0 {
+			return call
+		}
+		start += i + 1
+	}
+	for col := 1; col < call.Col && start < len(mf.m.Body); col++ {
+		_, size := utf8.DecodeRuneInString(mf.m.Body[start:])
+		start += size
+	}
+	at := namedArgument(mf.m.Body[start:], name)
+	if at < 0 {
+		return call
+	}
+	line, col := diag.LineCol(mf.m.Body, start+at)
+	return diag.Pos{File: mf.rel, Line: mf.m.BodyLine + line - 1, Col: col}
+}
+
+// namedArgument gives the offset of `name =` or of a quoted name with a colon,
+// -1 if there is none.
+func namedArgument(text, name string) int {
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return -1
+		}
+		i += from
+		after := strings.TrimLeft(strings.TrimLeft(text[i+len(name):], `'"`), " \t\r\n")
+		before := byte(' ')
+		if i > 0 {
+			before = text[i-1]
+		}
+		boundary := before != '_' && before != '.' && (before < '0' || before > '9') && (before|32 < 'a' || before|32 > 'z')
+		if boundary && (strings.HasPrefix(after, "=") || strings.HasPrefix(after, ":")) {
+			return i
+		}
+		from = i + len(name)
+	}
+}
+
+// valueNode gives a value of a template as YAML.
+func valueNode(v any, at diag.Pos) *yaml.Node {
+	n := &yaml.Node{Line: at.Line, Column: at.Col, Kind: yaml.ScalarNode}
+	switch v := v.(type) {
+	case nil:
+		n.Tag = "!!null"
+	case bool:
+		n.Tag, n.Value = "!!bool", strconv.FormatBool(v)
+	case string:
+		n.Tag, n.Value, n.Style = "!!str", v, yaml.DoubleQuotedStyle
+	case *jinja.List:
+		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+		for i := range v.Len() {
+			n.Content = append(n.Content, valueNode(v.At(i), at))
+		}
+	case jinja.Tuple:
+		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+		for _, item := range v {
+			n.Content = append(n.Content, valueNode(item, at))
+		}
+	case *jinja.Dict:
+		n.Kind, n.Tag = yaml.MappingNode, "!!map"
+		for k, item := range v.All() {
+			n.Content = append(n.Content, valueNode(printed(k), at), valueNode(item, at))
+		}
+	default:
+		n.Tag, n.Value = "!!str", printed(v)
+	}
+	return n
+}

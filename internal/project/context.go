@@ -1,0 +1,331 @@
+package project
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"rbt/internal/diag"
+	"rbt/internal/jinja"
+)
+
+// rendering is what one render has seen. Functions of the template context find
+// it through the context of the call, so that they are made once a project.
+type rendering struct {
+	p        *Project
+	m        *Model // nil for text that belongs to no model
+	o        CompileOptions
+	refs     []Ref
+	this     bool
+	volatile string
+	queried  bool
+	vars     map[string]bool
+	cfg      *configCalls // while loading: takes what config() says
+}
+
+type renderingKey struct{}
+
+func seen(c *jinja.Call) *rendering {
+	// Every render of this package puts it there.
+	return c.Ctx.Value(renderingKey{}).(*rendering)
+}
+
+// baseGlobals are the names that all templates of a project see alike.
+func (p *Project) baseGlobals() map[string]any {
+	g := map[string]any{
+		"ref":            jinja.Func(callRef),
+		"source":         jinja.Func(callSource),
+		"var":            jinja.Func(callVar),
+		"env_var":        jinja.Func(p.envVar(false)),
+		"is_incremental": jinja.Func(callIsIncremental),
+		"config":         configObject{},
+		"log":            jinja.Func(callLog),
+		"print":          jinja.Func(callLog),
+		"return":         jinja.Func(jinja.Return),
+		"exceptions":     exceptionsObject(),
+		"modules":        modulesObject(),
+		"adapter":        adapterObject(),
+		"run_query":      jinja.Func(callRunQuery),
+		"target":         p.targetObject(),
+		"project_name":   p.Name,
+		"none":           nil,
+	}
+	maps.Copy(g, dataFunctions())
+	return g
+}
+
+// globals adds what differs from model to model.
+func (r *rendering) globals() map[string]any {
+	g := maps.Clone(r.p.globals)
+	g["run_started_at"] = &clock{r: r}
+	g["invocation_id"] = &invocation{r: r}
+	g["execute"] = r.o.Query != nil
+	if r.m != nil {
+		g["this"] = &Relation{Schema: "main", Name: r.m.Name, This: true}
+		g["model"] = &modelObject{m: r.m, p: r.p}
+	}
+	for name, value := range r.o.Overrides {
+		if _, known := g[name]; known {
+			g[name] = jinja.Func(func(*jinja.Call) (any, error) { return value, nil })
+		}
+	}
+	return g
+}
+
+// Relation is what ref(), source() and this give to a template. Printed it is
+// the quoted name; spans of a result hold it as their Value.
+type Relation struct {
+	Schema, Name string
+	Ref          Ref
+	This         bool // {{ this }} rather than a reference
+}
+
+// String gives the relation as SQL takes it.
+func (r *Relation) String() string { return quoteName(r.Schema) + "." + quoteName(r.Name) }
+
+// Attr gives the parts of the name, unquoted.
+func (r *Relation) Attr(name string) (any, bool) {
+	switch name {
+	case "schema":
+		return r.Schema, true
+	case "identifier", "name", "table":
+		return r.Name, true
+	case "type":
+		return "table", true
+	case "render":
+		return jinja.Func(func(*jinja.Call) (any, error) { return r.String(), nil }), true
+	}
+	return nil, false
+}
+
+// textArg gives an argument that must be text.
+func textArg(v any) (string, bool) {
+	s, ok := v.(string)
+	return s, ok
+}
+
+func badCall(c *jinja.Call, format string, args ...any) error {
+	return diag.Errorf(diag.BadCall, c.Pos, format, args...)
+}
+
+// kwargsOnly reports named arguments that a function does not have.
+func kwargsOnly(c *jinja.Call, function string, allowed ...string) error {
+	if c.Kwargs == nil {
+		return nil
+	}
+	for _, k := range c.Kwargs.Keys() {
+		name, _ := k.(string)
+		if !slices.Contains(allowed, name) {
+			d := diag.Errorf(diag.BadCall, c.Pos, "%s has no argument %q", function, name)
+			if hint := suggestion(name, allowed); hint != "" {
+				d = d.WithHint("%s", hint)
+			}
+			return d
+		}
+	}
+	return nil
+}
+
+func callRef(c *jinja.Call) (any, error) {
+	r := seen(c)
+	if err := kwargsOnly(c, "ref", "v", "version"); err != nil {
+		return nil, err
+	}
+	if len(c.Args) == 0 || len(c.Args) > 2 {
+		return nil, badCall(c, "ref takes one name, or project and name")
+	}
+	call := refCall{}
+	for _, a := range c.Args {
+		name, ok := textArg(a)
+		if !ok || name == "" {
+			return nil, badCall(c, "ref takes a name in quotes")
+		}
+		call.args = append(call.args, name)
+	}
+	for _, key := range []string{"v", "version"} {
+		if v, ok := c.Kwarg(key); ok && v != nil {
+			switch v.(type) {
+			case int64, string, float64:
+				call.version = printed(v)
+			default:
+				return nil, badCall(c, "the version of ref is a number or text")
+			}
+		}
+	}
+	ref, problem := r.p.lookup(call)
+	if problem != nil {
+		return nil, *problem
+	}
+	return r.refer(ref, c), nil
+}
+
+func callSource(c *jinja.Call) (any, error) {
+	r := seen(c)
+	if err := kwargsOnly(c, "source"); err != nil {
+		return nil, err
+	}
+	if len(c.Args) != 2 {
+		return nil, badCall(c, "source takes two names: source('group', 'table')")
+	}
+	group, ok1 := textArg(c.Args[0])
+	table, ok2 := textArg(c.Args[1])
+	if !ok1 || !ok2 {
+		return nil, badCall(c, "source takes two names in quotes")
+	}
+	ref, problem := r.p.lookupSource(group, table)
+	if problem != nil {
+		return nil, *problem
+	}
+	return r.refer(ref, c), nil
+}
+
+// refer notes a reference, each relation once.
+func (r *rendering) refer(ref Ref, c *jinja.Call) *Relation {
+	ref.Pos = c.Pos
+	known := false
+	for _, other := range r.refs {
+		known = known || other.Node == ref.Node && other.Output == ref.Output && other.Source == ref.Source
+	}
+	if !known {
+		r.refs = append(r.refs, ref)
+	}
+	schema, name := relationOf(ref)
+	return &Relation{Schema: schema, Name: name, Ref: ref}
+}
+
+func callVar(c *jinja.Call) (any, error) {
+	r := seen(c)
+	if err := kwargsOnly(c, "var", "default"); err != nil {
+		return nil, err
+	}
+	if len(c.Args) == 0 || len(c.Args) > 2 {
+		return nil, badCall(c, "var takes a name and a default")
+	}
+	name, ok := textArg(c.Args[0])
+	if !ok {
+		return nil, badCall(c, "var takes a name in quotes")
+	}
+	if r.vars == nil {
+		r.vars = map[string]bool{}
+	}
+	r.vars[name] = true
+	if v, ok := r.o.Vars[name]; ok {
+		return detached(v), nil
+	}
+	if v, ok := r.p.Vars[name]; ok {
+		return detached(v), nil
+	}
+	if len(c.Args) == 2 {
+		return c.Args[1], nil
+	}
+	if v, ok := c.Kwarg("default"); ok {
+		return v, nil
+	}
+	d := diag.Errorf(diag.UnknownVar, c.Pos, "the variable %q is not set", name)
+	names := slices.Collect(maps.Keys(r.p.Vars))
+	if hint := suggestion(name, names); hint != "" {
+		return nil, d.WithHint("%s", hint)
+	}
+	return nil, d.WithHint("set it in project.yml under `vars:`, with --var %s=…, or give a default: var('%s', …)", name, name)
+}
+
+// detached gives a copy of a list or dict, so that a template that changes it
+// changes nothing for others.
+func detached(v any) any {
+	switch v := v.(type) {
+	case *jinja.List:
+		out := jinja.NewList()
+		for i := range v.Len() {
+			out.Append(detached(v.At(i)))
+		}
+		return out
+	case *jinja.Dict:
+		out := jinja.NewDict()
+		for k, item := range v.All() {
+			// The key was accepted before.
+			_ = out.Set(k, detached(item))
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// secretPrefix begins the names of environment variables whose values never
+// leave the process.
+const secretPrefix = "RBT_SECRET"
+
+// envVar is env_var(). Secrets are given only to project.yml.
+func (p *Project) envVar(projectFile bool) func(*jinja.Call) (any, error) {
+	return func(c *jinja.Call) (any, error) {
+		if err := kwargsOnly(c, "env_var", "default"); err != nil {
+			return nil, err
+		}
+		if len(c.Args) == 0 || len(c.Args) > 2 {
+			return nil, badCall(c, "env_var takes a name and a default")
+		}
+		name, ok := textArg(c.Args[0])
+		if !ok {
+			return nil, badCall(c, "env_var takes a name in quotes")
+		}
+		secret := strings.HasPrefix(name, secretPrefix)
+		if secret && !projectFile {
+			return nil, diag.Errorf(diag.SecretUsed, c.Pos, "the secret %s may be used in project.yml only", name).
+				WithHint("what a model says is kept in artifacts and receipts")
+		}
+		if v, ok := p.env(name); ok {
+			if secret {
+				p.mask.add(v)
+			}
+			return v, nil
+		}
+		if len(c.Args) == 2 {
+			return c.Args[1], nil
+		}
+		if v, ok := c.Kwarg("default"); ok {
+			return v, nil
+		}
+		return nil, diag.Errorf(diag.UnknownEnv, c.Pos, "the environment variable %s is not set", name).
+			WithHint("set it, or give a default: env_var('%s', '…')", name)
+	}
+}
+
+func callIsIncremental(c *jinja.Call) (any, error) {
+	return seen(c).o.Incremental, nil
+}
+
+func callLog(c *jinja.Call) (any, error) {
+	r := seen(c)
+	if len(c.Args) == 0 {
+		return nil, badCall(c, "log takes a message")
+	}
+	info := len(c.Args) > 1 && c.Args[1] == true
+	if v, ok := c.Kwarg("info"); ok {
+		info = v == true
+	}
+	if r.o.Log != nil {
+		r.o.Log(r.p.Mask(printed(c.Args[0])), info, c.Pos)
+	}
+	return "", nil
+}
+
+// render renders a template and gives what it saw.
+func (r *rendering) render(ctx context.Context, t *jinja.Template) (*jinja.Result, error) {
+	return jinja.Render(context.WithValue(ctx, renderingKey{}, r), t, jinja.Options{Globals: r.globals(), Library: r.library()})
+}
+
+// compiled gives the outcome of a render.
+func (r *rendering) compiled(res *jinja.Result) *Compiled {
+	c := &Compiled{SQL: res.Text, Result: res, Refs: r.refs, Volatile: r.volatile, Queried: r.queried}
+	for _, s := range res.Spans {
+		if rel, ok := s.Value.(*Relation); ok && rel.This {
+			c.This = true
+		}
+	}
+	c.This = c.This || r.this
+	if len(r.vars) > 0 {
+		c.VarsUsed = slices.Sorted(maps.Keys(r.vars))
+	}
+	return c
+}

@@ -1,0 +1,296 @@
+package project
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/text/unicode/norm"
+
+	"rbt/internal/diag"
+	"rbt/internal/jinja"
+)
+
+// loader holds what is only needed while a project is loaded.
+type loader struct {
+	ctx      context.Context
+	o        Options
+	p        *Project
+	settings *settings
+	diags    diag.List
+	kinds    *testKinds
+	configs  map[string]config // by folder under models/
+	models   []*modelFile
+	seeds    []*seedSpec
+	units    []*UnitTest
+	singular []*singularFile
+
+	testFiles []foundFile
+	late      []*decoder // of project.yml and .yml files, parts of which are read at the end
+}
+
+// modelFile is one file of models/ while it is loaded.
+type modelFile struct {
+	foundFile
+	m       *Model
+	d       *decoder
+	cfg     config
+	front   fields
+	has     bool // there is frontmatter
+	columns []columnSpec
+	tests   []*Test
+	units   []*UnitTest
+	nameAt  diag.Pos
+}
+
+// Load reads the whole project. It collects every problem and never stops at the
+// first; with errors in the list the project is incomplete and only good for
+// SourceText and Mask. It is never nil.
+func Load(ctx context.Context, o Options) (*Project, diag.List) {
+	l := &loader{ctx: ctx, o: o, p: newProject(o)}
+	if l.projectFile() {
+		l.everything()
+	}
+	for _, d := range l.late {
+		l.diags = append(l.diags, d.diags...)
+	}
+	l.p.problems = l.diags.Sort()
+	l.p.maskList()
+	for _, d := range l.p.problems {
+		if d.Severity == diag.Warning {
+			l.p.Warnings = append(l.p.Warnings, d)
+		}
+	}
+	return l.p, l.p.problems
+}
+
+func newProject(o Options) *Project {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		dir = o.Dir
+	}
+	p := &Project{Dir: dir}
+	p.realDir = realPath(dir)
+	p.mask = &mask{}
+	p.texts = &texts{virtual: map[string]string{}}
+	p.index = &index{nodes: map[string]target{}, sources: map[string]*Source{}}
+	p.env = o.Env
+	if p.env == nil {
+		p.env = func(string) (string, bool) { return "", false }
+	}
+	return p
+}
+
+func (l *loader) env(name string) (string, bool) { return l.p.env(name) }
+
+// everything loads what project.yml points to.
+func (l *loader) everything() {
+	p := l.p
+	p.Vars = l.projectVars()
+	macros := l.loadMacros()
+	p.globals = p.baseGlobals()
+	l.kinds = l.ownTests(macros)
+	l.prepareFolders()
+	files := l.find("models")
+	l.loadModels(files)
+	l.loadProperties(files)
+	l.loadSeeds()
+	l.loadSingular()
+	l.settleSources()
+	l.settleNames()
+	l.configureModels()
+	l.settleModels()
+	l.settleTests()
+	l.settleUnitTests()
+}
+
+// projectVars lays the command line over project.yml. As in dbt, variables under
+// the project's own name count before the others.
+func (l *loader) projectVars() map[string]any {
+	vars := maps.Clone(l.settings.vars)
+	if vars == nil {
+		vars = map[string]any{}
+	}
+	if own, ok := vars[l.settings.name].(*jinja.Dict); ok {
+		for k, v := range own.All() {
+			if name, ok := k.(string); ok {
+				vars[name] = v
+			}
+		}
+	}
+	maps.Copy(vars, l.o.Vars)
+	return vars
+}
+
+// read gives the text of a file without a byte order mark.
+func (l *loader) read(f foundFile) (string, bool) {
+	b, err := os.ReadFile(f.path)
+	if err != nil {
+		l.report(diag.Errorf(diag.NoProject, diag.Pos{File: f.rel}, "the file cannot be read: %s", err))
+		return "", false
+	}
+	return strings.TrimPrefix(string(b), bom), true
+}
+
+func (l *loader) report(d diag.Diagnostic) { l.diags = append(l.diags, d) }
+
+// each does work for every index on all cores. Work on one index must touch
+// nothing that work on another does.
+func each(n int, work func(i int)) {
+	workers := min(n, runtime.GOMAXPROCS(0))
+	// A worker takes indices in chunks, so that handing them out costs nothing
+	// beside small files.
+	const chunk = 16
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	next := 0
+	for range workers {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				from := next
+				next += chunk
+				mu.Unlock()
+				if from >= n {
+					return
+				}
+				for i := from; i < min(n, from+chunk); i++ {
+					work(i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// prepareFolders computes the defaults of every folder that has some.
+func (l *loader) prepareFolders() {
+	l.configs = map[string]config{"": defaultConfig()}
+	d := &decoder{file: File}
+	for _, e := range l.settings.folderN {
+		path := strings.Trim(slashed(e.name), "/")
+		if path == "" || hasParent(path) {
+			d.bad(e.key, "a folder under %s must be named, not %q", l.settings.dirs["models"], e.name)
+			continue
+		}
+		dir := filepath.Join(l.p.Dir, filepath.FromSlash(l.settings.dirs["models"]), filepath.FromSlash(path))
+		if !exists(dir) {
+			w := diag.Errorf(diag.BadPath, d.pos(e.key), "there is no folder %q under %s", e.name, l.settings.dirs["models"])
+			w.Severity = diag.Warning
+			d.add(w)
+		}
+	}
+	paths := slices.Sorted(maps.Keys(l.settings.folders))
+	for _, path := range paths {
+		// Sorted, so that a folder comes after those around it.
+		c := l.folderConfig(path).clone()
+		sub := l.settings.folders[path]
+		c.apply(sub)
+		l.configs[path] = c
+	}
+	l.diags = append(l.diags, d.diags...)
+}
+
+// folderConfig gives the defaults of the deepest folder around a path.
+func (l *loader) folderConfig(folder string) config {
+	for {
+		if c, ok := l.configs[folder]; ok {
+			return c
+		}
+		i := strings.LastIndexByte(folder, '/')
+		if i < 0 {
+			return l.configs[""]
+		}
+		folder = folder[:i]
+	}
+}
+
+// loadModels reads all .sql files under models/.
+func (l *loader) loadModels(files []foundFile) {
+	for _, f := range files {
+		switch ext := strings.ToLower(filepath.Ext(f.rel)); ext {
+		case ".sql":
+			l.models = append(l.models, &modelFile{foundFile: f})
+		case ".py":
+			l.report(diag.Errorf(diag.Unsupported, diag.Pos{File: f.rel}, "rbt has no Python models").WithHint("write the model in SQL"))
+		}
+	}
+	each(len(l.models), func(i int) { l.loadModel(l.models[i]) })
+	for _, mf := range l.models {
+		l.diags = append(l.diags, mf.d.diags...)
+		mf.d.diags = nil
+	}
+}
+
+// loadModel reads one model; it runs beside others.
+func (l *loader) loadModel(mf *modelFile) {
+	mf.d = &decoder{file: mf.rel}
+	mf.m = &Model{Name: norm.NFC.String(mf.stem()), File: mf.rel}
+	mf.cfg = l.folderConfig(mf.folder())
+	b, err := os.ReadFile(mf.path)
+	if err != nil {
+		mf.d.add(diag.Errorf(diag.NoProject, diag.Pos{File: mf.rel}, "the file cannot be read: %s", err))
+		return
+	}
+	s := splitFrontmatter(string(b))
+	if s.has && !s.closed {
+		mf.d.add(diag.Errorf(diag.Unclosed, diag.Pos{File: mf.rel, Line: 1, Col: 1}, "the frontmatter is never closed").
+			WithHint("end it with a line that is exactly ---"))
+		return
+	}
+	mf.m.Body, mf.m.BodyLine = s.body, s.bodyLine
+	if !s.has && nearFence(s.body) {
+		w := diag.Errorf(diag.Misplaced, diag.Pos{File: mf.rel, Line: 1, Col: 1}, "this line does not open frontmatter: it is not exactly ---")
+		w.Severity = diag.Warning
+		mf.d.add(w)
+	}
+	if s.has {
+		root, list := yamlText{file: mf.rel, text: s.yaml, line: 2}.parse()
+		mf.d.diags = append(mf.d.diags, list...)
+		if list == nil {
+			mf.front, mf.has = mf.d.fields(root, modelTable)
+		}
+	}
+	if mf.has {
+		mf.cfg = mf.cfg.clone()
+		mf.cfg.apply(mf.front)
+		l.frontmatter(mf)
+	}
+	if !mf.cfg.enabled {
+		return
+	}
+	t, list := jinja.Parse(mf.rel, mf.m.Body, mf.m.BodyLine)
+	mf.m.Template = t
+	mf.d.diags = append(mf.d.diags, list...)
+}
+
+// nearFence reports a first line that looks like a fence and is none.
+func nearFence(body string) bool {
+	first, rest, _ := cutLine(body)
+	return first != "---" && strings.TrimSpace(first) == "---" && strings.Contains(rest, "\n---")
+}
+
+// frontmatter reads what only the model itself can say.
+func (l *loader) frontmatter(mf *modelFile) {
+	f, m := mf.front, mf.m
+	m.Description = f.text("description")
+	mf.columns = f.columns("columns")
+	m.Columns = plainColumns(mf.columns)
+	mf.units = f.unitTests(m.Name)
+	r := &testReader{d: mf.d, kinds: l.kinds, node: m.Name}
+	tests := f.node("tests")
+	if mf.cfg.mat == Ingest {
+		m.Records = f.records(l.p)
+		tests = l.outputTests(r, m, tests)
+	}
+	for _, c := range mf.columns {
+		r.read(c.tests, c.Name, c.tags)
+	}
+	r.read(tests, "", nil)
+	mf.tests = r.out
+}

@@ -1,0 +1,77 @@
+package project
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// masked stands where a secret was.
+const masked = "*****"
+
+// mask knows the secrets that project.yml used. It is filled while the project
+// is loaded and only read after.
+type mask struct {
+	mu       sync.Mutex
+	secrets  []string
+	replacer *strings.Replacer
+}
+
+// add takes a secret in all spellings in which it may come back: as it is, in
+// SQL literals and quoted names, in JSON, and in URLs.
+func (m *mask) add(secret string) {
+	if strings.TrimSpace(secret) == "" {
+		return
+	}
+	spellings := []string{
+		secret, strings.ReplaceAll(secret, "'", "''"), strings.ReplaceAll(secret, `"`, `""`), url.QueryEscape(secret), url.PathEscape(secret),
+		strings.TrimSpace(secret), slashed(secret),
+	}
+	if quoted, err := json.Marshal(secret); err == nil {
+		spellings = append(spellings, string(quoted[1:len(quoted)-1]))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range spellings {
+		if !slices.Contains(m.secrets, s) {
+			m.secrets = append(m.secrets, s)
+		}
+	}
+	// The longest first, so that a secret within another leaves no rest.
+	slices.SortFunc(m.secrets, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	pairs := make([]string, 0, 2*len(m.secrets))
+	for _, s := range m.secrets {
+		pairs = append(pairs, s, masked)
+	}
+	m.replacer = strings.NewReplacer(pairs...)
+}
+
+// Mask replaces every secret value in a text that leaves the process, or that is
+// hashed, by *****.
+func (p *Project) Mask(text string) string {
+	p.mask.mu.Lock()
+	r := p.mask.replacer
+	p.mask.mu.Unlock()
+	if r == nil {
+		return text
+	}
+	return r.Replace(text)
+}
+
+// maskList masks the texts of diagnostics.
+func (p *Project) maskList() {
+	for i := range p.problems {
+		d := &p.problems[i]
+		d.Msg, d.Hint = p.Mask(d.Msg), p.Mask(d.Hint)
+		for j := range d.Notes {
+			d.Notes[j].Msg = p.Mask(d.Notes[j].Msg)
+		}
+	}
+}

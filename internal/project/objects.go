@@ -1,0 +1,206 @@
+package project
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"rbt/internal/diag"
+	"rbt/internal/jinja"
+)
+
+// printed gives a plain value as a template prints it.
+func printed(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		if v {
+			return "True"
+		}
+		return "False"
+	case string:
+		return v
+	case float64:
+		s := strconv.FormatFloat(v, 'f', -1, 64)
+		if !strings.Contains(s, ".") {
+			s += ".0"
+		}
+		return s
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// object is a host value with fixed attributes.
+type object struct {
+	name  string
+	attrs map[string]any
+}
+
+// String gives the name, as Python prints modules.
+func (o *object) String() string { return "<" + o.name + ">" }
+
+// Attr gives an attribute.
+func (o *object) Attr(name string) (any, bool) {
+	v, ok := o.attrs[name]
+	return v, ok
+}
+
+func exceptionsObject() *object {
+	raise := func(c *jinja.Call) (any, error) {
+		msg := "the template raised an error"
+		if len(c.Args) > 0 {
+			msg = printed(c.Args[0])
+		}
+		return nil, diag.Errorf(diag.TemplateRaised, c.Pos, "%s", seen(c).p.Mask(msg))
+	}
+	return &object{name: "exceptions", attrs: map[string]any{
+		"raise_compiler_error":  jinja.Func(raise),
+		"raise_not_implemented": jinja.Func(raise),
+		"warn": jinja.Func(func(c *jinja.Call) (any, error) {
+			r := seen(c)
+			if len(c.Args) > 0 && r.o.Log != nil {
+				r.o.Log("warning: "+r.p.Mask(printed(c.Args[0])), true, c.Pos)
+			}
+			return "", nil
+		}),
+	}}
+}
+
+func (p *Project) targetObject() *object {
+	return &object{name: "target", attrs: map[string]any{
+		"name": p.Target, "target_name": p.Target, "profile_name": p.Name, "schema": "main", "type": "duckdb",
+		"threads": int64(p.Engine.Threads), "database": "memory", "path": ":memory:",
+	}}
+}
+
+// modelObject is `model`: what a template may know of the model it makes.
+type modelObject struct {
+	m *Model
+	p *Project
+}
+
+// String gives the unique id.
+func (o *modelObject) String() string { return "model." + o.p.Name + "." + o.m.Name }
+
+// Attr gives dbt's names for the parts of a model.
+func (o *modelObject) Attr(name string) (any, bool) {
+	switch name {
+	case "name", "alias", "identifier":
+		return o.m.Name, true
+	case "schema":
+		return "main", true
+	case "resource_type":
+		return "model", true
+	case "unique_id":
+		return o.String(), true
+	case "package_name":
+		return o.p.Name, true
+	case "path", "original_file_path":
+		return o.m.File, true
+	case "description":
+		return o.m.Description, true
+	case "tags":
+		return goValue(o.m.Tags), true
+	case "meta":
+		return goValue(o.m.Meta), true
+	case "raw_code", "raw_sql":
+		return o.m.Body, true
+	case "config":
+		d := jinja.NewDict()
+		for _, k := range sortedKeys(o.m.Config) {
+			// Text is always a valid key.
+			_ = d.Set(k, goValue(o.m.Config[k]))
+		}
+		return d, true
+	case "columns":
+		d := jinja.NewDict()
+		for _, c := range o.m.Columns {
+			col := jinja.NewDict()
+			_ = col.Set("name", c.Name)
+			_ = col.Set("description", c.Description)
+			_ = col.Set("data_type", c.Type)
+			_ = d.Set(c.Name, col)
+		}
+		return d, true
+	}
+	return nil, false
+}
+
+// goValue turns configuration into a value of a template, detached from it.
+func goValue(v any) any {
+	switch v := v.(type) {
+	case []string:
+		out := jinja.NewList()
+		for _, s := range v {
+			out.Append(s)
+		}
+		return out
+	case map[string]any:
+		out := jinja.NewDict()
+		for _, k := range sortedKeys(v) {
+			// Text is always a valid key.
+			_ = out.Set(k, goValue(v[k]))
+		}
+		return out
+	default:
+		return detached(v)
+	}
+}
+
+// clock is run_started_at: whoever looks at it makes a text that differs from
+// run to run.
+type clock struct{ r *rendering }
+
+func (c *clock) touch() moment {
+	c.r.volatile = "run_started_at"
+	return moment{c.r.o.RunStartedAt.UTC()}
+}
+
+// String prints the time as Python does.
+func (c *clock) String() string { return c.touch().String() }
+
+// Attr gives the parts and methods of a datetime.
+func (c *clock) Attr(name string) (any, bool) {
+	return c.touch().Attr(name)
+}
+
+// invocation is invocation_id.
+type invocation struct{ r *rendering }
+
+// String gives the id.
+func (i *invocation) String() string {
+	if i.r.volatile == "" {
+		i.r.volatile = "invocation_id"
+	}
+	return i.r.o.InvocationID
+}
+
+// Attr gives nothing: the id is text.
+func (i *invocation) Attr(string) (any, bool) { return nil, false }
+
+func adapterObject() *object {
+	return &object{name: "adapter", attrs: map[string]any{
+		"quote": jinja.Func(func(c *jinja.Call) (any, error) {
+			if len(c.Args) != 1 {
+				return nil, badCall(c, "adapter.quote takes a name")
+			}
+			return quoteName(printed(c.Args[0])), nil
+		}),
+		"get_columns_in_relation": jinja.Func(callColumns),
+	}}
+}
+
+// moment is a time as templates see it: Python's datetime in UTC.
+type moment struct{ t time.Time }
+
+// String prints it as Python does.
+func (m moment) String() string {
+	s := m.t.Format("2006-01-02 15:04:05")
+	if us := m.t.Nanosecond() / 1000; us != 0 {
+		s += fmt.Sprintf(".%06d", us)
+	}
+	return s + "+00:00"
+}

@@ -1,0 +1,382 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"rbt/internal/diag"
+)
+
+// File is the name of the project file.
+const File = "project.yml"
+
+// settings is project.yml with one target laid over it.
+type settings struct {
+	name    string
+	folders map[string]fields // by path under the models folder
+	folderN []pair            // in order
+	vars    map[string]any
+	sources *sourceReader
+	dirs    map[string]string // models, seeds, tests, macros: relative to the project, with "/"
+	given   map[string]diag.Pos
+}
+
+// projectFile reads project.yml into l.p. false means that nothing else can be
+// loaded.
+func (l *loader) projectFile() bool {
+	path := filepath.Join(l.p.Dir, File)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		d := diag.Errorf(diag.NoProject, diag.Pos{File: File}, "there is no %s in %s", File, l.p.Dir).
+			WithHint("run `rbt init`, or name the project's folder with --project-dir")
+		if !os.IsNotExist(err) {
+			d = diag.Errorf(diag.NoProject, diag.Pos{File: File}, "%s cannot be read: %s", path, err)
+		}
+		l.diags = append(l.diags, d)
+		return false
+	}
+	root, list := yamlText{file: File, text: strings.TrimPrefix(string(text), bom), line: 1}.parse()
+	l.diags = append(l.diags, list...)
+	if list != nil {
+		return false
+	}
+	if root == nil {
+		root = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}
+	}
+	l.renderScalars(root)
+	d := &decoder{file: File}
+	f, ok := d.fields(root, projectTable)
+	if ok {
+		l.targets(f)
+	}
+	l.late = append(l.late, d)
+	return ok && l.settings != nil
+}
+
+// renderScalars replaces {{ env_var(…) }} in the values of project.yml.
+func (l *loader) renderScalars(root *yaml.Node) {
+	walkNodes(root, func(n *yaml.Node) {
+		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "{{") && !strings.Contains(n.Value, "{%") {
+			return
+		}
+		text, err := l.p.renderValue(l.ctx, n)
+		if err != nil {
+			l.diags = append(l.diags, asList(err, diag.Pos{File: File, Line: n.Line, Col: n.Column})...)
+			return
+		}
+		// What a variable holds is text, whatever it looks like.
+		n.Value, n.Tag, n.Style = text, "!!str", yaml.DoubleQuotedStyle
+	})
+}
+
+// asList makes diagnostics of an error, with a place where it has none.
+func asList(err error, at diag.Pos) diag.List {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case diag.List:
+		return e
+	case diag.Diagnostic:
+		if e.Pos.IsZero() {
+			e.Pos = at
+		}
+		return diag.List{e}
+	default:
+		return diag.List{diag.Errorf(diag.TemplateHost, at, "%s", err)}
+	}
+}
+
+// targets chooses the target, lays it over the project, and checks all targets.
+func (l *loader) targets(f fields) {
+	entries := f.entries("targets")
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.name
+		if problem := nameProblem(e.name); problem != "" {
+			f.d.add(diag.Errorf(diag.BadName, f.d.pos(e.key), "a target cannot be called so: %s", problem))
+		}
+	}
+	chosen, at := l.o.Target, diag.Pos{File: "--target"}
+	if v, ok := l.env("RBT_TARGET"); chosen == "" && ok {
+		chosen, at = v, diag.Pos{File: "RBT_TARGET"}
+	}
+	if chosen == "" {
+		chosen, at = f.text("default_target"), f.pos("default_target")
+	}
+	if chosen == "" && len(names) == 1 {
+		chosen = names[0]
+	}
+	l.p.Target = chosen
+	if chosen == "" {
+		l.p.Target = "default"
+	}
+	if chosen != "" && !slices.Contains(names, chosen) && !(len(names) == 0 && chosen == "default") {
+		d := diag.Errorf(diag.UnknownNode, at, "there is no target %q", chosen)
+		if hint := suggestion(chosen, names); hint != "" {
+			d = d.WithHint("%s", hint)
+		} else if len(names) > 0 {
+			d = d.WithHint("targets: %s", strings.Join(names, ", "))
+		} else {
+			d = d.WithHint("project.yml has no `targets`")
+		}
+		f.d.add(d)
+	}
+	lakes := []lakeDir{}
+	for _, e := range entries {
+		if t, ok := f.d.fields(e.value, targetTable); ok && e.name != chosen {
+			scratch := &Project{Dir: l.p.Dir, realDir: l.p.realDir}
+			l.readSettings(f.d, overlayNode(f.at, t.at), scratch, false)
+			lakes = append(lakes, lakeDir{scratch.LakeDir, t.pos("lake"), e.name})
+		}
+	}
+	merged := f.at
+	for _, e := range entries {
+		if e.name == chosen && e.value.Kind == yaml.MappingNode {
+			merged = overlayNode(f.at, e.value)
+		}
+	}
+	l.settings = l.readSettings(f.d, merged, l.p, true)
+	lakes = append(lakes, lakeDir{l.p.LakeDir, f.pos("lake"), l.p.Target})
+	l.checkLakes(f.d, lakes)
+}
+
+type lakeDir struct {
+	dir    string
+	pos    diag.Pos
+	target string
+}
+
+// checkLakes reports lakes that lie in each other, which would read each
+// other's files.
+func (l *loader) checkLakes(d *decoder, lakes []lakeDir) {
+	slices.SortFunc(lakes, func(a, b lakeDir) int {
+		return cmp.Or(strings.Compare(a.dir, b.dir), strings.Compare(a.target, b.target))
+	})
+	for i := 1; i < len(lakes); i++ {
+		a, b := lakes[i-1], lakes[i]
+		if a.dir != "" && a.dir != b.dir && within(b.dir, a.dir) {
+			d.add(diag.Errorf(diag.LakeNested, b.pos, "the lake of target %s lies in the lake of target %s", b.target, a.target).
+				WithNote(a.pos, "the outer lake"))
+		}
+	}
+}
+
+// overlayNode gives base with the keys of top over it: mappings are merged key
+// by key, everything else is replaced.
+func overlayNode(base, top *yaml.Node) *yaml.Node {
+	base, top = resolved(base), resolved(top)
+	if base == nil || base.Kind != yaml.MappingNode || top.Kind != yaml.MappingNode {
+		return top
+	}
+	out := *base
+	out.Content = slices.Clone(base.Content)
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		at := -1
+		for j := 0; j+1 < len(out.Content); j += 2 {
+			if out.Content[j].Value == key.Value {
+				at = j
+				break
+			}
+		}
+		if at < 0 {
+			out.Content = append(out.Content, key, value)
+			continue
+		}
+		out.Content[at], out.Content[at+1] = key, overlayNode(out.Content[at+1], value)
+	}
+	return &out
+}
+
+// readSettings reads the merged project file into p. Only for the target in
+// force do flags and environment count.
+func (l *loader) readSettings(d *decoder, merged *yaml.Node, p *Project, inForce bool) *settings {
+	f, ok := d.fields(merged, projectTable)
+	if !ok {
+		return nil
+	}
+	s := &settings{name: f.text("name"), vars: f.values("vars"), dirs: map[string]string{}, given: map[string]diag.Pos{}}
+	if n := f.node("name"); n != nil {
+		if problem := nameProblem(s.name); problem != "" {
+			d.add(diag.Errorf(diag.BadName, d.pos(n), "the project cannot be called so: %s", problem))
+		}
+	}
+	p.Name = s.name
+	l.readRoots(f, p)
+	for _, key := range []string{"models", "seeds", "tests", "macros"} {
+		s.dirs[key] = f.inputFolder(key)
+		if f.has(key) {
+			s.given[key] = f.pos(key)
+		}
+	}
+	lake, target := "", ""
+	if inForce {
+		lake, target = l.o.Lake, l.o.TargetPath
+	}
+	p.LakeDir = l.outputFolder(f, p, "lake", lake, "RBT_LAKE", inForce)
+	p.TargetDir = l.outputFolder(f, p, "target", target, "RBT_TARGET_PATH", inForce)
+	f.checkFolders(p, s)
+	l.readEngine(f, p, inForce)
+	s.folders, s.folderN = map[string]fields{}, f.entries("folders")
+	for _, e := range s.folderN {
+		if sub, ok := d.fields(e.value, folderTable); ok {
+			s.folders[strings.Trim(slashed(e.name), "/")] = sub
+		}
+	}
+	s.sources = &sourceReader{p: p}
+	s.sources.read(f)
+	return s
+}
+
+func (l *loader) readRoots(f fields, p *Project) {
+	for _, e := range f.entries("roots") {
+		dir := slashed(strings.TrimSpace(e.value.Value))
+		switch {
+		case e.value.Kind != yaml.ScalarNode || dir == "":
+			f.d.expected(e.value, "the root `"+e.name+"`", "a folder")
+			continue
+		case nameProblem(e.name) != "":
+			f.d.add(diag.Errorf(diag.BadName, f.d.pos(e.key), "a root cannot be called so: %s", nameProblem(e.name)))
+			continue
+		}
+		full := filepath.FromSlash(dir)
+		if !isAbs(dir) {
+			full = filepath.Join(p.Dir, full)
+		}
+		p.roots = append(p.roots, root{name: e.name, dir: filepath.Clean(full)})
+	}
+	for _, r := range p.roots {
+		p.realRoots = append(p.realRoots, realPath(r.dir))
+	}
+}
+
+// inputFolder reads one of the folders of the project's own files.
+func (f fields) inputFolder(key string) string {
+	text := slashed(strings.TrimSpace(f.text(key)))
+	if text == "" {
+		return key
+	}
+	clean := filepath.ToSlash(filepath.Clean(text))
+	if isAbs(text) || clean == ".." || strings.HasPrefix(clean, "../") {
+		f.d.add(diag.Errorf(diag.BadPath, f.pos(key), "%s must be a folder of the project, not %q", f.label(key), text))
+		return key
+	}
+	return clean
+}
+
+// outputFolder settles lake or target: flag, environment, file, default.
+func (l *loader) outputFolder(f fields, p *Project, key, flag, env string, inForce bool) string {
+	text, pos := f.text(key), f.pos(key)
+	if text == "" {
+		text = key
+	}
+	if inForce {
+		if v, ok := l.env(env); ok && v != "" {
+			text, pos = v, diag.Pos{File: env}
+		}
+		if flag != "" {
+			text, pos = flag, diag.Pos{File: "--" + key}
+		}
+	}
+	if pos.File != File {
+		// Flags and environment come from whoever runs rbt, not from a file.
+		if !filepath.IsAbs(text) {
+			text = filepath.Join(p.Dir, text)
+		}
+		return filepath.Clean(text)
+	}
+	dir, problem, hint := p.outputDir(text)
+	if problem != "" {
+		d := diag.Errorf(diag.BadPath, pos, "%s: %s", f.label(key), problem)
+		if hint != "" {
+			d = d.WithHint("%s", hint)
+		}
+		f.d.add(d)
+		return filepath.Join(p.Dir, key)
+	}
+	return dir
+}
+
+// checkFolders reports folders that would swallow each other: `rbt clean`
+// removes the target folder, and a lake holds nothing but what rbt published.
+func (f fields) checkFolders(p *Project, s *settings) {
+	clash := func(key, msg string, args ...any) {
+		f.d.add(diag.Errorf(diag.BadPath, f.pos(key), msg, args...))
+	}
+	if within(p.LakeDir, p.TargetDir) || within(p.TargetDir, p.LakeDir) {
+		clash("lake", "the lake and the target folder must not lie in each other")
+	}
+	for _, key := range []string{"models", "seeds", "tests", "macros"} {
+		dir := filepath.Join(p.Dir, filepath.FromSlash(s.dirs[key]))
+		if within(dir, p.LakeDir) {
+			clash("lake", "the lake must not hold the folder `%s`", key)
+		}
+		if within(dir, p.TargetDir) {
+			clash("target", "the target folder must not hold the folder `%s`", key)
+		}
+	}
+}
+
+// readEngine settles the `engine:` block.
+func (l *loader) readEngine(f fields, p *Project, inForce bool) {
+	e := f.table("engine")
+	p.Engine = Engine{
+		Threads: e.integer("threads", 0), DuckDBThreads: e.integer("duckdb_threads", 0),
+		MemoryLimit: e.text("memory_limit"), Settings: e.textMap("settings"),
+	}
+	if p.Engine.MemoryLimit == "" {
+		p.Engine.MemoryLimit = "80%"
+	} else if problem := sizeProblem(p.Engine.MemoryLimit); problem != "" {
+		f.d.add(diag.Errorf(diag.BadValue, e.pos("memory_limit"), "`memory_limit` cannot be %q: %s", p.Engine.MemoryLimit, problem))
+	}
+	if !inForce {
+		return
+	}
+	p.Engine.Threads = l.envInt(f.d, "RBT_THREADS", p.Engine.Threads)
+	p.Engine.DuckDBThreads = l.envInt(f.d, "RBT_DUCKDB_THREADS", p.Engine.DuckDBThreads)
+	if v, ok := l.env("RBT_MEMORY_LIMIT"); ok && v != "" {
+		p.Engine.MemoryLimit = v
+		if problem := sizeProblem(v); problem != "" {
+			f.d.add(diag.Errorf(diag.BadValue, diag.Pos{File: "RBT_MEMORY_LIMIT"}, "it cannot be %q: %s", v, problem))
+		}
+	}
+	if l.o.Threads > 0 {
+		p.Engine.Threads = l.o.Threads
+	}
+}
+
+func (l *loader) envInt(d *decoder, name string, def int) int {
+	v, ok := l.env(name)
+	if !ok || v == "" {
+		return def
+	}
+	if !plainInt.MatchString(v) || v[0] == '-' || len(v) > 6 {
+		d.add(diag.Errorf(diag.BadValue, diag.Pos{File: name}, "it must be a whole number, 0 or more, not %q", v))
+		return def
+	}
+	return atoi(v)
+}
+
+// sizeProblem says why a text is no amount of memory, "" if it is one.
+func sizeProblem(text string) string {
+	number := strings.TrimRight(strings.TrimSpace(text), "%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+	unit := strings.ToUpper(strings.TrimSpace(strings.TrimSpace(text)[len(number):]))
+	if !anyNumber.MatchString(number) || strings.HasPrefix(number, "-") {
+		return "write a number and a unit, as 4GB or 80%"
+	}
+	if !slices.Contains([]string{"%", "KB", "MB", "GB", "TB", "KIB", "MIB", "GIB", "TIB"}, unit) {
+		return "its unit is one of %, KB, MB, GB, TB, KiB, MiB, GiB, TiB"
+	}
+	return ""
+}
+
+// renderValue renders a value of project.yml, which sees only env_var.
+func (p *Project) renderValue(ctx context.Context, n *yaml.Node) (string, error) {
+	return p.renderText(ctx, File, n.Value, n.Line, map[string]any{"env_var": p.envVar(true)})
+}

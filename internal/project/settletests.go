@@ -1,0 +1,245 @@
+package project
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"rbt/internal/diag"
+)
+
+// settleTests adds the singular tests, resolves what tests name, and names them.
+func (l *loader) settleTests() {
+	p := l.p
+	disabled := map[string]bool{}
+	for _, mf := range l.models {
+		if !mf.cfg.enabled {
+			disabled[mf.m.Name] = true
+		}
+	}
+	p.Tests = slices.DeleteFunc(p.Tests, func(t *Test) bool { return disabled[t.Node] })
+	for _, s := range l.singular {
+		if s.t != nil && s.enabled {
+			p.Tests = append(p.Tests, s.t)
+		}
+	}
+	for _, t := range p.Tests {
+		l.resolveTest(t)
+	}
+	slices.SortStableFunc(p.Tests, func(a, b *Test) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Output, b.Output), a.Pos.Compare(b.Pos))
+	})
+	l.nameTests()
+}
+
+// resolveTest finds the relation that a relationship or row_count names.
+func (l *loader) resolveTest(t *Test) {
+	if t.Args.To == "" && t.Args.EqualTo == "" {
+		return
+	}
+	ref, problem := l.p.lookup(t.Args.toCall)
+	if problem != nil {
+		problem.Pos = t.Args.toPos
+		l.report(*problem)
+		return
+	}
+	ref.Pos = t.Args.toPos
+	t.Args.Ref = ref
+	if t.Args.EqualTo != "" {
+		t.Args.EqualTo = ref.Node
+	} else {
+		t.Args.To, t.Args.ToSource = ref.Node, ref.Source
+	}
+}
+
+// nameTests gives every test without a name one that stays the same while the
+// test does, and makes sure that no two are equal.
+func (l *loader) nameTests() {
+	byName := make(map[string]*Test, len(l.p.Tests))
+	kept := l.p.Tests[:0]
+	for _, t := range l.p.Tests {
+		given := t.Name != ""
+		if !given {
+			t.Name = t.madeName()
+		}
+		first, taken := byName[folded(t.Name)]
+		if taken && !given && first.identity() != t.identity() {
+			t.Name += "_" + shortHash(t.identity())
+			first, taken = byName[folded(t.Name)]
+		}
+		switch {
+		case !taken:
+			byName[folded(t.Name)] = t
+			kept = append(kept, t)
+		case !given && first.identity() == t.identity():
+			w := diag.Errorf(diag.NameClash, t.Pos, "the same test stands twice").WithNote(first.Pos, "the first one")
+			w.Severity = diag.Warning
+			l.report(w)
+		default:
+			l.report(diag.Errorf(diag.NameClash, t.Pos, "two tests have the name %q", t.Name).
+				WithNote(first.Pos, "the first one").WithHint("give one of them another `name:`"))
+		}
+	}
+	l.p.Tests = kept
+}
+
+// maxTestName keeps the names of files that are called after a test short.
+const maxTestName = 120
+
+// madeName makes a name of kind, node, columns and arguments, as dbt does.
+func (t *Test) madeName() string {
+	node := t.Node
+	if t.Output != "" {
+		node = t.Output
+	}
+	name := t.Kind + "_" + node
+	for _, c := range t.Columns {
+		name += "_" + c
+	}
+	if args := t.argText(); args != "" {
+		name += "__" + args
+	}
+	clean := slug(name)
+	if len(clean) > maxTestName {
+		runes := []rune(clean)
+		for len(string(runes)) > maxTestName-9 {
+			runes = runes[:len(runes)-1]
+		}
+		clean = strings.TrimRight(string(runes), "_") + "_" + shortHash(t.identity())
+	}
+	return clean
+}
+
+// slug gives a text as a name: letters and digits, the rest as single _.
+func slug(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte('_')
+		}
+	}
+	out := b.String()
+	for strings.Contains(out, "___") {
+		out = strings.ReplaceAll(out, "___", "__")
+	}
+	return strings.TrimRight(out, "_")
+}
+
+// argText gives the arguments that tell tests of one kind and column apart.
+func (t *Test) argText() string {
+	a := t.Args
+	var parts []string
+	for _, v := range a.Values {
+		if v != nil {
+			parts = append(parts, *v)
+		}
+	}
+	if a.To != "" {
+		parts = append(parts, a.To, a.Field)
+	}
+	parts = append(parts, a.SQL, a.Pattern, a.EqualTo)
+	for _, v := range []*string{a.Min, a.Max, a.Equal, a.Value} {
+		if v != nil {
+			parts = append(parts, *v)
+		}
+	}
+	if a.MaxAge > 0 {
+		parts = append(parts, a.MaxAge.String())
+	}
+	for _, k := range sortedKeys(a.Custom) {
+		parts = append(parts, k, fmt.Sprint(goText(a.Custom[k])))
+	}
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return strings.Join(parts, "__")
+}
+
+// identity tells tests apart by all that changes what they check.
+func (t *Test) identity() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %q %q %q ", t.Kind, t.Node, t.Output, t.Columns)
+	a := t.Args
+	for _, v := range append([]*string{a.Min, a.Max, a.Equal, a.Value}, a.Values...) {
+		if v == nil {
+			b.WriteString("- ")
+		} else {
+			fmt.Fprintf(&b, "%q ", *v)
+		}
+	}
+	fmt.Fprintf(&b, "%q %v %q %q %q %q %v %v %d %q %v %s", a.To, a.ToSource, a.Field, a.SQL, a.EqualTo, a.Pattern,
+		a.ExclusiveMin, a.ExclusiveMax, a.MaxAge, t.Where, t.FailNulls, t.argText())
+	return b.String()
+}
+
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
+}
+
+// settleUnitTests checks what unit tests name.
+func (l *loader) settleUnitTests() {
+	models := make(map[string]*Model, len(l.p.Models))
+	var names []string
+	for _, m := range l.p.Models {
+		models[folded(m.Name)] = m
+		names = append(names, m.Name)
+	}
+	seen := map[string]*UnitTest{}
+	for _, u := range l.units {
+		if t, ok := l.p.index.nodes[folded(u.Model)]; ok && t.disabled != "" {
+			continue
+		}
+		m := models[folded(u.Model)]
+		if m == nil {
+			d := diag.Errorf(diag.UnknownNode, u.modelPos, "there is no model %q", u.Model)
+			if hint := suggestion(u.Model, names); hint != "" {
+				d = d.WithHint("%s", hint)
+			}
+			l.report(d)
+			continue
+		}
+		u.Model = m.Name
+		l.checkUnitTest(u, m)
+		if first := seen[folded(u.Name)]; first != nil {
+			l.report(diag.Errorf(diag.NameClash, u.Pos, "two unit tests have the name %q", u.Name).WithNote(first.Pos, "the first one"))
+			continue
+		}
+		seen[folded(u.Name)] = u
+		l.p.UnitTests = append(l.p.UnitTests, u)
+	}
+	slices.SortStableFunc(l.p.UnitTests, func(a, b *UnitTest) int {
+		return cmp.Or(strings.Compare(a.Model, b.Model), strings.Compare(a.Name, b.Name))
+	})
+}
+
+func (l *loader) checkUnitTest(u *UnitTest, m *Model) {
+	if m.Materialization == Ingest {
+		l.report(diag.Errorf(diag.Misplaced, u.Pos, "an ingest has no SQL, so that it has no unit tests"))
+	}
+	if u.ExpectTable != nil && m.Materialization != Incremental {
+		l.report(diag.Errorf(diag.Misplaced, u.ExpectTable.Pos, "`expect_table` is for incremental models, %s is a %s", m.Name, m.Materialization).
+			WithHint("write `expect:`"))
+	}
+	for i := range u.Given {
+		g := &u.Given[i]
+		if g.call.this {
+			if m.Materialization != Incremental {
+				l.report(diag.Errorf(diag.Misplaced, g.inputPos, "`this` is an input of incremental models only"))
+			}
+			continue
+		}
+		ref, problem := l.p.lookup(g.call)
+		if problem != nil {
+			problem.Pos = g.inputPos
+			l.report(*problem)
+			continue
+		}
+		ref.Pos = g.inputPos
+		g.Ref, g.Input, g.IsSource = ref, ref.Node, ref.Source
+	}
+}

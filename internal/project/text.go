@@ -1,0 +1,72 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"gopkg.in/yaml.v3"
+
+	"rbt/internal/jinja"
+)
+
+// texts keeps texts that are no files, so that diagnostics can show their lines.
+type texts struct {
+	mu      sync.Mutex
+	virtual map[string]string
+}
+
+// keep remembers a text under the name that diagnostics give it.
+func (t *texts) keep(file, text string, line int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.virtual[file] = strings.Repeat("\n", max(0, line-1)) + text
+}
+
+// SourceText gives the text of a file as diagnostics name it, without a byte
+// order mark, or false where there is none.
+func (p *Project) SourceText(file string) (string, bool) {
+	p.texts.mu.Lock()
+	text, ok := p.texts.virtual[file]
+	p.texts.mu.Unlock()
+	if ok {
+		return text, true
+	}
+	if file == "" || strings.HasPrefix(file, "--") {
+		return "", false
+	}
+	path := filepath.Join(p.Dir, filepath.FromSlash(file))
+	if !within(path, p.Dir) {
+		return "", false
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", false
+	}
+	return strings.TrimPrefix(string(b), bom), true
+}
+
+func scalarNode(text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+}
+
+// goText gives a value as it is written in names, without the order of a map.
+func goText(v any) any {
+	switch v := v.(type) {
+	case *jinja.List:
+		parts := make([]string, v.Len())
+		for i := range parts {
+			parts[i] = printed(goText(v.At(i)))
+		}
+		return strings.Join(parts, "_")
+	case *jinja.Dict:
+		var parts []string
+		for k, item := range v.All() {
+			parts = append(parts, printed(k), printed(goText(item)))
+		}
+		return strings.Join(parts, "_")
+	default:
+		return printed(v)
+	}
+}
