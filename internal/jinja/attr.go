@@ -1,0 +1,325 @@
+package jinja
+
+import (
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"rbt/internal/diag"
+)
+
+// method is a method of a built-in type with the value that it belongs to.
+type method struct {
+	recv any
+	def  *methodDef
+}
+
+// getattr is obj.name: an attribute or method first, then an item.
+func (r *run) getattr(obj any, name string, at where) (any, error) {
+	if u, ok := obj.(*Undefined); ok {
+		return nil, u.fault()
+	}
+	v, ok, err := r.attribute(obj, name)
+	if ok || err != nil {
+		return settled(v, at), err
+	}
+	if d, ok := obj.(*Dict); ok {
+		if v, ok := d.Get(name); ok {
+			return v, nil
+		}
+	}
+	return r.noAttribute(obj, name, at), nil
+}
+
+// settled gives a new undefined value its place.
+func settled(v any, at where) any {
+	if u, ok := v.(*Undefined); ok && u.pos.IsZero() {
+		u.pos, u.width = at.pos, at.width
+	}
+	return v
+}
+
+// attribute looks for an attribute or method, not for an item.
+func (r *run) attribute(obj any, name string) (any, bool, error) {
+	switch o := obj.(type) {
+	case *namespaceValue:
+		v, ok := o.attrs.Get(name)
+		return v, ok, nil
+	case *loopValue:
+		return o.attr(name)
+	case *groupValue:
+		switch name {
+		case "grouper":
+			return o.key, true, nil
+		case "list":
+			return o.list, true, nil
+		}
+	case *macroValue:
+		v, ok := o.attr(name)
+		return v, ok, nil
+	case *library:
+		v, ok := o.attr(name)
+		return v, ok, nil
+	case *cyclerValue:
+		if name == "current" {
+			return o.current(), true, nil
+		}
+	case rangeValue:
+		switch name {
+		case "start":
+			return o.start, true, nil
+		case "stop":
+			return o.stop, true, nil
+		case "step":
+			return o.step, true, nil
+		}
+	case Object:
+		v, ok := o.Attr(name)
+		if !ok {
+			return nil, false, nil
+		}
+		v, err := normal(v)
+		return v, true, err
+	}
+	if def := methodOf(obj, name); def != nil {
+		return &method{recv: obj, def: def}, true, nil
+	}
+	return nil, false, nil
+}
+
+func (m *macroValue) attr(name string) (any, bool) {
+	switch name {
+	case "name":
+		return m.def.name, true
+	case "arguments":
+		args := Tuple{}
+		for _, prm := range m.def.params {
+			args = append(args, prm.name.name)
+		}
+		return args, true
+	case "catch_kwargs":
+		return m.def.kwargsSlot >= 0, true
+	case "catch_varargs":
+		return m.def.varargsSlot >= 0, true
+	case "caller":
+		return m.def.uses.caller, true
+	}
+	return nil, false
+}
+
+// noAttribute is the undefined value of an attribute that is not there.
+func (r *run) noAttribute(obj any, name string, at where) *Undefined {
+	u := &Undefined{msg: typeName(obj) + " has no attribute '" + name + "'", pos: at.pos, width: at.width}
+	if d, ok := obj.(*Dict); ok {
+		u.msg = "the dict has no key '" + name + "'"
+		u.hint = func() string { return keyHint(d, name) }
+	} else {
+		u.hint = func() string { return nearest(name, methodNames(obj)) }
+	}
+	return u
+}
+
+func nearest(name string, names []string) string {
+	if near := diag.Nearest(name, names); near != "" {
+		return "did you mean '" + near + "'?"
+	}
+	return ""
+}
+
+func keyHint(d *Dict, name string) string {
+	var names []string
+	for k := range d.All() {
+		if s, ok := text(k); ok {
+			names = append(names, s)
+		}
+	}
+	if hint := nearest(name, names); hint != "" {
+		return hint
+	}
+	return nearest(name, methodNames(d))
+}
+
+// getitem is obj[key]: an item first, then, for a text key, an attribute.
+func (r *run) getitem(obj, key any, at where) (any, error) {
+	if u, ok := obj.(*Undefined); ok {
+		return nil, u.fault()
+	}
+	if u, ok := key.(*Undefined); ok {
+		return nil, u.fault()
+	}
+	if d, ok := obj.(*Dict); ok {
+		v, ok, err := d.lookup(key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			return v, nil
+		}
+	} else if isWhole(key) {
+		if v, ok := r.index(obj, key); ok {
+			return v, nil
+		}
+	}
+	if name, ok := text(key); ok {
+		v, ok, err := r.attribute(obj, name)
+		if ok || err != nil {
+			return settled(v, at), err
+		}
+		return r.noAttribute(obj, name, at), nil
+	}
+	return r.noItem(obj, key, at)
+}
+
+func (r *run) noItem(obj, key any, at where) (any, error) {
+	s, err := r.reprText(key)
+	if err != nil {
+		return nil, err
+	}
+	u := &Undefined{pos: at.pos, width: at.width}
+	n, sized := lengthOf(obj)
+	_, isDict := obj.(*Dict)
+	switch {
+	case isDict:
+		u.msg = "the dict has no key " + s
+	case sized && isWhole(key):
+		u.msg = typeName(obj) + " of " + strconv.FormatInt(n, 10) + " items has none at " + s
+	default:
+		u.msg = typeName(obj) + " has no item " + s
+	}
+	return u, nil
+}
+
+// index is an item by its position, counted from the end where it is negative.
+func (r *run) index(obj, key any) (any, bool) {
+	n, ok := lengthOf(obj)
+	i, small := small(key)
+	if !ok || !small {
+		return nil, false
+	}
+	if i < 0 {
+		i += n
+	}
+	if i < 0 || i >= n {
+		return nil, false
+	}
+	if s, ok := text(obj); ok {
+		return runeAt(s, int(i), int(n)), true
+	}
+	switch obj.(type) {
+	case *Dict, dictView, *Undefined:
+		return nil, false
+	}
+	at, _, err := r.indexed(obj)
+	if err != nil {
+		return nil, false
+	}
+	return elem(at(int(i))), true
+}
+
+// runeAt gives character i of s, which has n.
+func runeAt(s string, i, n int) string {
+	if n == len(s) {
+		return s[i : i+1]
+	}
+	for ; i > 0; i-- {
+		_, size := utf8.DecodeRuneInString(s)
+		s = s[size:]
+	}
+	_, size := utf8.DecodeRuneInString(s)
+	return s[:size]
+}
+
+// bound gives a bound of a slice as an int64, cut to what any sequence can have.
+func bound(v any) int64 {
+	if n, ok := v.(*big.Int); ok {
+		return int64(n.Sign()) * (1 << 62)
+	}
+	n, _ := small(v)
+	return n
+}
+
+// sliceRange gives the positions of a slice over n items, as Python counts.
+func sliceRange(bounds [3]any, n int64) (start, stop, step int64, err error) {
+	step = 1
+	if bounds[2] != nil {
+		step = bound(bounds[2])
+	}
+	if step == 0 {
+		return 0, 0, 0, valueError("the step of a slice cannot be 0")
+	}
+	lo, hi := int64(0), n
+	if step < 0 {
+		lo, hi = -1, n-1
+	}
+	limit := func(v any, otherwise int64) int64 {
+		if v == nil {
+			return otherwise
+		}
+		i := bound(v)
+		if i < 0 {
+			i += n
+		}
+		return max(lo, min(hi, i))
+	}
+	if step > 0 {
+		return limit(bounds[0], lo), limit(bounds[1], hi), step, nil
+	}
+	return limit(bounds[0], hi), limit(bounds[1], lo), step, nil
+}
+
+// slice is obj[lo:hi:step].
+func (r *run) slice(obj any, bounds [3]any) (any, error) {
+	n, ok := lengthOf(obj)
+	switch obj.(type) {
+	case string, *List, Tuple, *groupValue, rangeValue, markup:
+	case *Undefined:
+		return nil, obj.(*Undefined).fault()
+	default:
+		ok = false
+	}
+	if !ok {
+		return nil, typeError("%s cannot be sliced", typeName(obj))
+	}
+	start, stop, step, err := sliceRange(bounds, n)
+	if err != nil {
+		return nil, err
+	}
+	span := rangeValue{start, stop, step}
+	if rv, ok := obj.(rangeValue); ok {
+		return rangeValue{rv.start + start*rv.step, rv.start + stop*rv.step, rv.step * step}, nil
+	}
+	if s, ok := text(obj); ok {
+		return sliceText(s, span, n == int64(len(s))), r.grow(int64(len(s)))
+	}
+	if g, ok := obj.(*groupValue); ok {
+		obj = g.tuple()
+	}
+	list, _ := items(obj)
+	if err := r.room(span.len()); err != nil {
+		return nil, err
+	}
+	out := make([]any, span.len())
+	for i := range out {
+		out[i] = list[span.at(int64(i))]
+	}
+	if _, ok := obj.(*List); ok {
+		return &List{items: out}, nil
+	}
+	return Tuple(out), nil
+}
+
+func sliceText(s string, span rangeValue, ascii bool) string {
+	if span.len() == 0 {
+		return ""
+	}
+	if ascii && span.step == 1 {
+		return s[span.start:span.stop]
+	}
+	var b strings.Builder
+	runes := []rune(s)
+	for i := range span.len() {
+		b.WriteRune(runes[span.at(i)])
+	}
+	return b.String()
+}

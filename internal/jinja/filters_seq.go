@@ -1,0 +1,694 @@
+package jinja
+
+import (
+	"slices"
+	"strings"
+
+	"rbt/internal/diag"
+)
+
+// sequenceFilter finds the filters over lists, dicts and other sequences.
+func sequenceFilter(name string) *filterDef {
+	switch name {
+	case "length", "count":
+		return &filterDef{fn: filterLength}
+	case "first":
+		return &filterDef{fn: filterFirst}
+	case "last":
+		return &filterDef{fn: filterLast}
+	case "list":
+		return &filterDef{fn: func(c *filterCall) (any, error) {
+			list, err := c.collect(c.in)
+			return &List{items: list}, err
+		}}
+	case "items":
+		return &filterDef{fn: filterItems}
+	case "join":
+		return &filterDef{params: params{"d?", "attribute?"}, fn: filterJoin}
+	case "reverse":
+		return &filterDef{fn: filterReverse}
+	case "sort":
+		return &filterDef{params: params{"reverse?", "case_sensitive?", "attribute?"}, fn: filterSort}
+	case "dictsort":
+		return &filterDef{params: params{"case_sensitive?", "by?", "reverse?"}, fn: filterDictSort}
+	case "unique":
+		return &filterDef{params: params{"case_sensitive?", "attribute?"}, fn: filterUnique}
+	case "min", "max":
+		return &filterDef{params: params{"case_sensitive?", "attribute?"}, fn: func(c *filterCall) (any, error) {
+			return filterExtreme(c, name == "max")
+		}}
+	case "sum":
+		return &filterDef{params: params{"attribute?", "start?"}, fn: filterSum}
+	case "groupby":
+		return &filterDef{params: params{"attribute", "default?", "case_sensitive?"}, fn: filterGroupBy}
+	case "batch":
+		return &filterDef{params: params{"linecount", "fill_with?"}, fn: filterBatch}
+	case "slice":
+		return &filterDef{params: params{"slices", "fill_with?"}, fn: filterSlice}
+	case "map":
+		return &filterDef{raw: true, fn: filterMap}
+	case "select", "reject", "selectattr", "rejectattr":
+		return &filterDef{raw: true, fn: func(c *filterCall) (any, error) {
+			return filterSelect(c, name, strings.HasPrefix(name, "select"), strings.HasSuffix(name, "attr"))
+		}}
+	}
+	return nil
+}
+
+func filterLength(c *filterCall) (any, error) {
+	if n, ok := lengthOf(c.in); ok {
+		return n, nil
+	}
+	switch v := c.in.(type) {
+	case *loopValue:
+		return v.length()
+	case *Undefined:
+		return nil, v.fault()
+	case *generator:
+		return nil, failHint(diag.TemplateType, "add | list before it",
+			"the filter '%s' gives a sequence that has no length before it is read", v.name)
+	}
+	return nil, typeError("%s has no length", typeName(c.in))
+}
+
+func filterFirst(c *filterCall) (any, error) {
+	next, err := c.iterate(c.in)
+	if err != nil {
+		return nil, err
+	}
+	v, ok, err := next()
+	if err == nil && !ok {
+		return c.empty("it has no first item"), nil
+	}
+	return v, err
+}
+
+// empty is the undefined value of an empty sequence.
+func (c *filterCall) empty(what string) *Undefined {
+	return &Undefined{msg: "the sequence is empty: " + what, pos: c.at.pos, width: c.at.width}
+}
+
+// reversed reads a value with a length from its end.
+func (c *filterCall) reversed() (nextFunc, error) {
+	if s, ok := text(c.in); ok {
+		runes := []rune(s)
+		slices.Reverse(runes)
+		return c.iterate(string(runes))
+	}
+	if u, ok := c.in.(*Undefined); ok {
+		return nil, u.fault()
+	}
+	at, length, err := c.indexed(c.in)
+	if err != nil {
+		return nil, err
+	}
+	n, err := length()
+	return func() (any, bool, error) {
+		if n == 0 {
+			return nil, false, nil
+		}
+		n--
+		return elem(at(n)), true, c.step(1)
+	}, err
+}
+
+func filterLast(c *filterCall) (any, error) {
+	if g, ok := c.in.(*generator); ok {
+		return nil, failHint(diag.TemplateType, "add | list before it",
+			"the filter '%s' gives a sequence that can only be read from its beginning", g.name)
+	}
+	next, err := c.reversed()
+	if err != nil {
+		return nil, err
+	}
+	v, ok, err := next()
+	if err == nil && !ok {
+		return c.empty("it has no last item"), nil
+	}
+	return v, err
+}
+
+func filterReverse(c *filterCall) (any, error) {
+	if s, ok := text(c.in); ok {
+		runes := []rune(s)
+		slices.Reverse(runes)
+		return string(runes), c.grow(int64(len(s)))
+	}
+	if _, ok := c.in.(*generator); ok {
+		list, err := c.collect(c.in)
+		slices.Reverse(list)
+		return &List{items: list}, err
+	}
+	next, err := c.reversed()
+	return &generator{name: "reverse", next: next}, err
+}
+
+func filterItems(c *filterCall) (any, error) {
+	switch v := c.in.(type) {
+	case *Dict:
+		next, err := c.iterate(dictView{dict: v, kind: viewItems})
+		return &generator{name: "items", next: next}, err
+	case *Undefined:
+		return &generator{name: "items", next: sliceNext(nil)}, nil
+	}
+	return nil, typeError("the filter 'items' takes a dict, not %s", typeName(c.in))
+}
+
+// filterJoin keeps the origin of host objects and of text made by macros only in
+// that the objects stay findable: each part is a span of its own.
+func filterJoin(c *filterCall) (any, error) {
+	next, err := c.iterate(c.in)
+	if err != nil {
+		return nil, err
+	}
+	sep, err := c.strArg(0, "")
+	if err != nil {
+		return nil, err
+	}
+	get, err := c.attrGetter(given(c.args[1], nil), missing{})
+	if err != nil {
+		return nil, err
+	}
+	out := &sink{r: c.run}
+	span := Span{Pos: c.at.pos, Callers: c.p.callers}
+	objects := false
+	for n := 0; ; n++ {
+		v, ok, err := next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		if v, err = get(v); err != nil {
+			return nil, err
+		}
+		s, err := c.str(v)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			if err := out.add(sep, span); err != nil {
+				return nil, err
+			}
+		}
+		part := span
+		if o, ok := v.(Object); ok {
+			part.Value, objects = o, true
+		}
+		if err := out.add(s, part); err != nil {
+			return nil, err
+		}
+	}
+	if objects {
+		return out.value(), nil
+	}
+	return out.b.String(), nil
+}
+
+// folded gives a value as sort and its like compare it: text without its case.
+func folded(v any, caseSensitive bool) any {
+	if s, ok := text(v); ok && !caseSensitive {
+		return lower(s)
+	}
+	return v
+}
+
+// keyed reads all items with their keys.
+func (c *filterCall) keyed(attribute any, caseSensitive bool) (list, keys []any, err error) {
+	list, err = c.collect(c.in)
+	if err != nil {
+		return nil, nil, err
+	}
+	get, err := c.attrGetter(attribute, missing{})
+	if err != nil {
+		return nil, nil, err
+	}
+	keys = make([]any, len(list))
+	for i, v := range list {
+		if v, err = get(v); err != nil {
+			return nil, nil, err
+		}
+		keys[i] = folded(v, caseSensitive)
+	}
+	return list, keys, nil
+}
+
+// sorted orders items by their keys, stable, as Python's sorted does.
+func (c *filterCall) sorted(list, keys []any, backwards bool) ([]any, []any, error) {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	var failed error
+	slices.SortStableFunc(order, func(a, b int) int {
+		if failed != nil {
+			return 0
+		}
+		x, y := keys[a], keys[b]
+		if backwards {
+			x, y = y, x
+		}
+		n, err := c.compare(x, y, opLt, 0)
+		if err != nil {
+			failed = err
+		}
+		if n == 2 {
+			return 0
+		}
+		return n
+	})
+	if failed != nil {
+		return nil, nil, failed
+	}
+	outList, outKeys := make([]any, len(list)), make([]any, len(list))
+	for i, n := range order {
+		outList[i], outKeys[i] = list[n], keys[n]
+	}
+	return outList, outKeys, nil
+}
+
+func filterSort(c *filterCall) (any, error) {
+	backwards, err := c.flag(0, false)
+	if err != nil {
+		return nil, err
+	}
+	sensitive, err := c.flag(1, false)
+	if err != nil {
+		return nil, err
+	}
+	attribute := given(c.args[2], nil)
+	names, ok := text(attribute)
+	if !ok || !strings.Contains(names, ",") {
+		list, keys, err := c.keyed(attribute, sensitive)
+		if err != nil {
+			return nil, err
+		}
+		list, _, err = c.sorted(list, keys, backwards)
+		return &List{items: list}, err
+	}
+	list, err := c.collect(c.in)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]any, len(list))
+	for i := range keys {
+		keys[i] = Tuple{}
+	}
+	for _, name := range strings.Split(names, ",") {
+		get, err := c.attrGetter(name, missing{})
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range list {
+			part, err := get(v)
+			if err != nil {
+				return nil, err
+			}
+			keys[i] = append(keys[i].(Tuple), folded(part, sensitive))
+		}
+	}
+	list, _, err = c.sorted(list, keys, backwards)
+	return &List{items: list}, err
+}
+
+func filterDictSort(c *filterCall) (any, error) {
+	d, ok := c.in.(*Dict)
+	if !ok {
+		if u, ok := c.in.(*Undefined); ok {
+			return nil, u.fault()
+		}
+		return nil, typeError("the filter 'dictsort' takes a dict, not %s", typeName(c.in))
+	}
+	sensitive, err := c.flag(0, false)
+	if err != nil {
+		return nil, err
+	}
+	by, err := wantText(given(c.args[1], "key"), "by")
+	if err != nil {
+		return nil, err
+	}
+	if by != "key" && by != "value" {
+		return nil, valueError("the filter 'dictsort' sorts by 'key' or 'value', not by '%s'", by)
+	}
+	backwards, err := c.flag(2, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.room(int64(d.Len())); err != nil {
+		return nil, err
+	}
+	var list, keys []any
+	for k, v := range d.All() {
+		list = append(list, Tuple{k, v})
+		if by == "value" {
+			k = v
+		}
+		keys = append(keys, folded(k, sensitive))
+	}
+	list, _, err = c.sorted(list, keys, backwards)
+	return &List{items: list}, err
+}
+
+func filterUnique(c *filterCall) (any, error) {
+	sensitive, err := c.flag(0, false)
+	if err != nil {
+		return nil, err
+	}
+	get, err := c.attrGetter(given(c.args[1], nil), missing{})
+	if err != nil {
+		return nil, err
+	}
+	next, err := c.iterate(c.in)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[any]bool{}
+	return &generator{name: "unique", next: func() (any, bool, error) {
+		for {
+			v, ok, err := next()
+			if !ok || err != nil {
+				return nil, false, err
+			}
+			key, err := get(v)
+			if err != nil {
+				return nil, false, err
+			}
+			id, err := hashKey(folded(key, sensitive))
+			if err != nil {
+				return nil, false, err
+			}
+			if !seen[id] {
+				seen[id] = true
+				return v, true, nil
+			}
+		}
+	}}, nil
+}
+
+func filterExtreme(c *filterCall, largest bool) (any, error) {
+	sensitive, err := c.flag(0, false)
+	if err != nil {
+		return nil, err
+	}
+	list, keys, err := c.keyed(given(c.args[1], nil), sensitive)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return c.empty("it has no smallest or largest item"), nil
+	}
+	best := 0
+	for i := 1; i < len(list); i++ {
+		op := opLt
+		if largest {
+			op = opGt
+		}
+		better, err := c.ordered(op, keys[i], keys[best])
+		if err != nil {
+			return nil, err
+		}
+		if better {
+			best = i
+		}
+	}
+	return list[best], nil
+}
+
+func filterSum(c *filterCall) (any, error) {
+	get, err := c.attrGetter(given(c.args[0], nil), missing{})
+	if err != nil {
+		return nil, err
+	}
+	total := given(c.args[1], int64(0))
+	if _, ok := text(total); ok {
+		return nil, failHint(diag.TemplateType, "use the filter 'join'", "the filter 'sum' cannot add text")
+	}
+	next, err := c.iterate(c.in)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		v, ok, err := next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return total, nil
+		}
+		if v, err = get(v); err != nil {
+			return nil, err
+		}
+		if total, err = c.operate(tokAdd, total, v); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func filterGroupBy(c *filterCall) (any, error) {
+	sensitive, err := c.flag(2, false)
+	if err != nil {
+		return nil, err
+	}
+	otherwise := given(c.args[1], nil)
+	if otherwise == nil {
+		otherwise = missing{}
+	}
+	get, err := c.attrGetter(c.args[0], otherwise)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.collect(c.in)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]any, len(list))
+	for i, v := range list {
+		if v, err = get(v); err != nil {
+			return nil, err
+		}
+		keys[i] = folded(v, sensitive)
+	}
+	if list, keys, err = c.sorted(list, keys, false); err != nil {
+		return nil, err
+	}
+	out := &List{}
+	for i := 0; i < len(list); {
+		group := &groupValue{list: &List{}}
+		if group.key, err = get(list[i]); err != nil {
+			return nil, err
+		}
+		for first := i; i < len(list); i++ {
+			same, err := c.equal(keys[first], keys[i])
+			if err != nil {
+				return nil, err
+			}
+			if !same {
+				break
+			}
+			group.list.items = append(group.list.items, list[i])
+		}
+		out.items = append(out.items, group)
+	}
+	return out, nil
+}
+
+func filterBatch(c *filterCall) (any, error) {
+	size, err := wantInt(c.args[0], "linecount")
+	if err != nil {
+		return nil, err
+	}
+	fill := given(c.args[1], nil)
+	next, err := c.iterate(c.in)
+	if err != nil {
+		return nil, err
+	}
+	var held any
+	holding, done := false, false
+	return &generator{name: "batch", next: func() (any, bool, error) {
+		if done {
+			return nil, false, nil
+		}
+		batch := &List{}
+		if holding {
+			batch.items, holding = append(batch.items, held), false
+		}
+		for {
+			v, ok, err := next()
+			if err != nil {
+				return nil, false, err
+			}
+			if !ok {
+				break
+			}
+			if int64(len(batch.items)) == size {
+				held, holding = v, true
+				return batch, true, nil
+			}
+			batch.items = append(batch.items, v)
+		}
+		done = true
+		if len(batch.items) == 0 {
+			return nil, false, nil
+		}
+		if lacks := size - int64(len(batch.items)); fill != nil && lacks > 0 {
+			if err := c.room(lacks); err != nil {
+				return nil, false, err
+			}
+			for ; lacks > 0; lacks-- {
+				batch.items = append(batch.items, fill)
+			}
+		}
+		return batch, true, nil
+	}}, nil
+}
+
+func filterSlice(c *filterCall) (any, error) {
+	n, err := wantInt(c.args[0], "slices")
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, divisionByZero()
+	}
+	fill := given(c.args[1], nil)
+	list, err := c.collect(c.in)
+	if err != nil {
+		return nil, err
+	}
+	size, extra := int64(len(list))/max(n, 1), int64(len(list))%max(n, 1)
+	i, from := int64(0), int64(0)
+	return &generator{name: "slice", next: func() (any, bool, error) {
+		if i >= n {
+			return nil, false, nil
+		}
+		to := from + size
+		if i < extra {
+			to++
+		}
+		part := &List{items: slices.Clone(list[from:to])}
+		if fill != nil && i >= extra {
+			part.items = append(part.items, fill)
+		}
+		i, from = i+1, to
+		return part, true, c.step(1 + len(part.items))
+	}}, nil
+}
+
+func filterMap(c *filterCall) (any, error) {
+	var apply func(any) (any, error)
+	attribute, byAttribute := any(nil), false
+	if len(c.raw.pos) == 0 {
+		attribute, byAttribute = c.raw.take("attribute")
+	}
+	if byAttribute {
+		otherwise, ok := c.raw.take("default")
+		if !ok || otherwise == nil {
+			otherwise = missing{}
+		}
+		if len(c.raw.names) > 0 {
+			return nil, typeError("the filter 'map' has no argument '%s'", c.raw.names[0])
+		}
+		get, err := c.attrGetter(attribute, otherwise)
+		if err != nil {
+			return nil, err
+		}
+		apply = get
+	} else {
+		if len(c.raw.pos) == 0 {
+			return nil, failHint(diag.TemplateType, "for example map('upper') or map(attribute='name')",
+				"the filter 'map' needs the name of a filter or an attribute")
+		}
+		name, err := wantText(c.raw.pos[0], "the name of the filter")
+		if err != nil {
+			return nil, err
+		}
+		def := filterNamed(name)
+		if def == nil {
+			return nil, failHint(diag.UndefinedName, nearest(name, filterNames()), "there is no filter '%s'", name)
+		}
+		pos, names, values := c.raw.pos[1:], c.raw.names, c.raw.values
+		apply = func(v any) (any, error) {
+			a := &argList{pos: slices.Clone(pos), names: slices.Clone(names), values: slices.Clone(values)}
+			return c.p.applyFilter(name, def, v, a, c.at)
+		}
+	}
+	next, err := c.source()
+	if err != nil {
+		return nil, err
+	}
+	return &generator{name: "map", next: func() (any, bool, error) {
+		v, ok, err := next()
+		if !ok || err != nil {
+			return nil, false, err
+		}
+		v, err = apply(v)
+		return plain(v), err == nil, err
+	}}, nil
+}
+
+// source reads the input; like Jinja2, a false one (none too) as empty.
+func (c *filterCall) source() (nextFunc, error) {
+	ok, err := truth(c.in)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return sliceNext(nil), nil
+	}
+	return c.iterate(c.in)
+}
+
+func filterSelect(c *filterCall, filter string, keep, byAttr bool) (any, error) {
+	args := c.raw.pos
+	get := func(v any) (any, error) { return v, nil }
+	if byAttr {
+		if len(args) == 0 {
+			return nil, typeError("the filter '%s' needs the name of an attribute", filter)
+		}
+		var err error
+		if get, err = c.attrGetter(args[0], missing{}); err != nil {
+			return nil, err
+		}
+		args = args[1:]
+	}
+	check := truth
+	if len(args) > 0 {
+		name, err := wantText(args[0], "the name of the test")
+		if err != nil {
+			return nil, err
+		}
+		def := testNamed(name)
+		if def == nil {
+			return nil, failHint(diag.UndefinedName, nearest(name, testNames()), "there is no test '%s'", name)
+		}
+		pos := args[1:]
+		check = func(v any) (bool, error) {
+			a := &argList{pos: pos, names: c.raw.names, values: c.raw.values}
+			return c.p.applyTest(name, def, v, a)
+		}
+	}
+	next, err := c.source()
+	if err != nil {
+		return nil, err
+	}
+	return &generator{name: filter, next: func() (any, bool, error) {
+		for {
+			v, ok, err := next()
+			if !ok || err != nil {
+				return nil, false, err
+			}
+			part, err := get(v)
+			if err != nil {
+				return nil, false, err
+			}
+			holds, err := check(part)
+			if err != nil {
+				return nil, false, err
+			}
+			if holds == keep {
+				return v, true, nil
+			}
+		}
+	}}, nil
+}
