@@ -1,0 +1,178 @@
+// Package ingest turns files of nested records into normalised, deduplicated
+// tables of Parquet, in parallel, with the same bytes for any number of
+// workers. It owns the meaning of an ingest declaration (Compile), the parser
+// and encoder of records, the shards between encode and merge, and the merge.
+// It must never publish anything, open a database (materialize.Session is its
+// only way to SQL), or let its result depend on workers, chunk sizes, threads,
+// time or the order in which work was done.
+//
+// Its words: a record is an object that is a row of its own, an entry one that
+// stands at the top of the input; an occurrence is one place where a record
+// stands, its position the file's ordinal and the byte where it starts; the
+// content id is the hash of what a record says, the key what decides whether
+// two occurrences are one record; the survivor of a key is its first
+// occurrence; a shard is the rows of one table from one worker; the merge
+// makes the tables from the shards; a reject is a record that could not be
+// loaded, kept with its place and reason.
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"rbt/materialize"
+)
+
+// Job is one load: a program, its input and how hard to work. It implements
+// materialize.Source. Only Program and Files shape the result; LoadID, Version
+// and Metadata are written into it. A Job is used once.
+type Job struct {
+	Program *Program
+	// Files in the order in which they are read: sorted by the bytes of Name
+	// (see Discover).
+	Files []File
+	// LoadID is the ordinal of the load, written to _load_id; 0 means 1.
+	LoadID int64
+	// Version is rbt's version as _loads tells it.
+	Version string
+	// Metadata goes into the key-value metadata of every staged file.
+	Metadata map[string]string
+
+	// Workers is the number of encoders; 0 takes every core.
+	Workers int
+	// ChunkBytes is how much of a file a worker takes at once; 0 means 4 MiB.
+	ChunkBytes int
+	// MemoryLimit bounds what the Go side holds, in bytes; 0 means 512 MiB.
+	MemoryLimit int64
+	// StallAfter ends a load in which a worker makes no progress for so long;
+	// 0 means two minutes.
+	StallAfter time.Duration
+	// Progress is called now and then, never twice at once; nil for none.
+	Progress func(Progress)
+
+	hooks hooks
+	stats Stats
+}
+
+// Progress is how far a load is. TotalBytes and TotalFiles count the input as
+// it lies on disk; Bytes is what was read of it.
+type Progress struct {
+	Phase      string // "encode" or "merge"
+	Files      int64
+	TotalFiles int64
+	Bytes      int64
+	TotalBytes int64
+	Records    int64
+	Rejects    int64
+	Tables     int64 // merge: staged so far
+}
+
+// Stats are the figures of a finished load.
+type Stats struct {
+	Files         int64            `json:"files"`
+	Bytes         int64            `json:"bytes"`      // as on disk
+	TextBytes     int64            `json:"text_bytes"` // decompressed
+	Records       int64            `json:"records"`
+	Rejects       int64            `json:"rejects"`
+	Nulled        int64            `json:"nulled"`
+	Occurrences   int64            `json:"occurrences"`
+	Dropped       int64            `json:"dropped"` // exact repeats that workers did not write
+	ShardBytes    int64            `json:"shard_bytes"`
+	Workers       int              `json:"workers"`
+	EncodeSeconds float64          `json:"encode_seconds"`
+	MergeSeconds  float64          `json:"merge_seconds"`
+	Rows          map[string]int64 `json:"rows"` // by output folder
+}
+
+// Stats gives the figures of the load after Stage has returned without error.
+func (j *Job) Stats() Stats { return j.stats }
+
+// StatsJSON gives the same as JSON, for the receipt.
+func (j *Job) StatsJSON() (json.RawMessage, error) {
+	text, err := json.Marshal(j.stats)
+	if err != nil {
+		return nil, fmt.Errorf("encode ingest figures: %w", err)
+	}
+	return text, nil
+}
+
+// hooks let tests break things at chosen places.
+type hooks struct {
+	record func(worker int, base int64) // before every record
+	flush  func(b *tableBuf)            // before a shard is written
+	shards func(dir string) error       // between encode and merge
+	step   func(name string) error      // before every step of the merge
+	ticks  <-chan time.Time             // instead of a clock, for the watchdog
+}
+
+// Defaults and bounds of the settings.
+const (
+	defaultChunk  = 4 << 20
+	minChunk      = 64 // below that every record grows a chunk anyway
+	defaultMemory = 512 << 20
+	defaultStall  = 2 * time.Minute
+)
+
+func (j *Job) prepare() {
+	if j.LoadID == 0 {
+		j.LoadID = 1
+	}
+	if j.Workers <= 0 {
+		j.Workers = runtime.GOMAXPROCS(0)
+	}
+	if j.ChunkBytes <= 0 {
+		j.ChunkBytes = defaultChunk
+	}
+	j.ChunkBytes = max(j.ChunkBytes, minChunk)
+	if j.MemoryLimit <= 0 {
+		j.MemoryLimit = defaultMemory
+	}
+	if j.StallAfter <= 0 {
+		j.StallAfter = defaultStall
+	}
+	// A chunk is held by the reader, in the channel and by a worker; with many
+	// workers and little memory it has to be smaller. Results do not change.
+	if most := j.MemoryLimit / int64(6*j.Workers+2); int64(j.ChunkBytes) > most {
+		j.ChunkBytes = int(max(most, 64<<10))
+	}
+	j.stats = Stats{Workers: j.Workers, Rows: map[string]int64{}}
+}
+
+// Stage reads the input and writes every relation of the program into dir, an
+// empty folder, as <folder>.staged. Shards live in a subfolder that is gone
+// when Stage returns. Errors about the input are diag.Diagnostic with the
+// file's name and line.
+func (j *Job) Stage(ctx context.Context, s materialize.Session, dir string) (_ materialize.Staged, err error) {
+	j.prepare()
+	start := time.Now()
+	w, err := newWorkspace(filepath.Join(dir, "shards"))
+	if err != nil {
+		return materialize.Staged{}, err
+	}
+	defer func() {
+		if rmErr := w.remove(); err == nil {
+			err = rmErr
+		}
+	}()
+	shards, err := j.encode(ctx, w)
+	if err != nil {
+		return materialize.Staged{}, err
+	}
+	j.stats.EncodeSeconds = time.Since(start).Seconds()
+	if j.hooks.shards != nil {
+		if err := j.hooks.shards(w.dir); err != nil {
+			return materialize.Staged{}, err
+		}
+	}
+	start = time.Now()
+	staged, err := j.merge(ctx, s, dir, shards)
+	if err != nil {
+		return materialize.Staged{}, err
+	}
+	j.stats.MergeSeconds = time.Since(start).Seconds()
+	return staged, nil
+}

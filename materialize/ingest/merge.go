@@ -1,0 +1,283 @@
+package ingest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"rbt/materialize"
+)
+
+// merger makes the relations from the shards, set by set: it never updates or
+// deletes a row. Per record type there is one table of survivors ("keep":
+// k key, p position, e entry, n occurrences, sid, and lp, the position whose
+// metadata counts); everything else is joins on it.
+type merger struct {
+	j      *Job
+	p      *Program
+	s      materialize.Session
+	dir    string
+	schema string
+	set    *shardSet
+	shift  uint
+	names  string // the shard of file names
+
+	mu       sync.Mutex
+	staged   map[string]materialize.StagedOutput
+	conflict []string // queries of rejects that the merge itself finds
+}
+
+// mergeConnections is how many tables are merged at once: each has its own
+// connection and memory, and DuckDB's threads are shared anyway.
+const mergeConnections = 4
+
+func (j *Job) merge(ctx context.Context, s materialize.Session, dir string, set *shardSet) (_ materialize.Staged, err error) {
+	sum := sha256.Sum256([]byte(j.Program.model + "\x00" + dir))
+	m := &merger{j: j, p: j.Program, s: s, dir: dir, schema: "rbt_ingest_" + hex.EncodeToString(sum[:8]), set: set,
+		shift: positionShift(len(j.Files)), staged: map[string]materialize.StagedOutput{}}
+	if err := m.fileNames(); err != nil {
+		return materialize.Staged{}, err
+	}
+	if err := m.exec(ctx, s, "begin", "CREATE SCHEMA "+ident(m.schema)); err != nil {
+		return materialize.Staged{}, err
+	}
+	defer func() {
+		// Also after a cancel: the tables hold the engine's memory.
+		if dropErr := s.Exec(context.WithoutCancel(ctx), "DROP SCHEMA "+ident(m.schema)+" CASCADE"); err == nil && dropErr != nil {
+			err = fmt.Errorf("drop merge tables: %w", dropErr)
+		}
+	}()
+	if err := m.checkShards(ctx); err != nil {
+		return materialize.Staged{}, err
+	}
+	if err := m.survivors(ctx); err != nil {
+		return materialize.Staged{}, err
+	}
+	if err := m.checkIDs(ctx); err != nil {
+		return materialize.Staged{}, err
+	}
+	if err := m.checkFamilies(ctx); err != nil {
+		return materialize.Staged{}, err
+	}
+	if err := m.write(ctx); err != nil {
+		return materialize.Staged{}, err
+	}
+	if err := m.verify(ctx); err != nil {
+		return materialize.Staged{}, err
+	}
+	var out materialize.Staged
+	for _, o := range m.p.outputs {
+		st := m.staged[o.Folder]
+		j.stats.Rows[o.Folder] = st.Rows
+		out.Outputs = append(out.Outputs, st)
+	}
+	return out, nil
+}
+
+func (m *merger) exec(ctx context.Context, s materialize.Session, step, sql string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if h := m.j.hooks.step; h != nil {
+		if err := h(step); err != nil {
+			return err
+		}
+	}
+	if err := s.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("merge step %s: %w", step, err)
+	}
+	return nil
+}
+
+// each runs a task for every type on connections of their own.
+func (m *merger) each(ctx context.Context, n int, task func(ctx context.Context, s materialize.Session, i int) error) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(mergeConnections)
+	for i := range n {
+		g.Go(func() (err error) {
+			s, err := m.s.Fork(gctx)
+			if err != nil {
+				return fmt.Errorf("open connection: %w", err)
+			}
+			defer func() {
+				if closeErr := s.Close(); err == nil {
+					err = closeErr
+				}
+			}()
+			return task(gctx, s, i)
+		})
+	}
+	return g.Wait()
+}
+
+// ident and text quote for SQL.
+func ident(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+func text(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
+
+var globEscaper = strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]")
+
+// readParquet reads exactly these files; DuckDB takes brackets and stars in a
+// path for a pattern.
+func readParquet(files []string) string {
+	quoted := make([]string, len(files))
+	for i, f := range files {
+		quoted[i] = text(globEscaper.Replace(f))
+	}
+	return "read_parquet([" + strings.Join(quoted, ", ") + "])"
+}
+
+// shard is the relation of all shards of a table; without any, an empty one.
+func (m *merger) shard(t *table) string {
+	if files := m.set.files[t.ord]; len(files) > 0 {
+		return readParquet(files)
+	}
+	cols := make([]string, len(t.cols))
+	for i, c := range t.cols {
+		typ := c.typ.SQL()
+		if c.typ.kind == kJSON {
+			typ = "VARCHAR" + strings.Repeat("[]", int(c.typ.lists))
+		}
+		cols[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", typ, ident(c.name))
+	}
+	return "(SELECT " + strings.Join(cols, ", ") + " WHERE false)"
+}
+
+func (m *merger) keep(t *recType) string { return fmt.Sprintf("%s.keep%d", ident(m.schema), t.ord) }
+
+func (m *merger) temp(format string, args ...any) string {
+	return ident(m.schema) + "." + fmt.Sprintf(format, args...)
+}
+
+// fileNames writes the names of the input files as one more shard, so that
+// 100,000 of them do not have to go through SQL text.
+func (m *merger) fileNames() error {
+	t := &table{name: "files"}
+	t.add("f", typBigint, true)
+	t.add("name", typText, true)
+	b := newTableBuf(t)
+	for i, f := range m.j.Files {
+		b.cols[0].int64(int64(i))
+		b.cols[1].text([]byte(validText(f.Name)))
+		b.rows++
+	}
+	path := filepath.Join(m.dir, "shards", "files.shard")
+	w, err := createShard(path, t)
+	if err != nil {
+		return err
+	}
+	if err := w.flush(b); err != nil {
+		return err
+	}
+	if len(m.j.Files) == 0 {
+		m.names = "(SELECT CAST(NULL AS BIGINT) AS f, CAST(NULL AS VARCHAR) AS name WHERE false)"
+	} else {
+		m.names = readParquet([]string{path})
+	}
+	return w.close()
+}
+
+// fileOf joins the name of the file in which a position lies.
+func (m *merger) fileOf(alias, pos string) string {
+	return fmt.Sprintf("JOIN %s %s ON %s.f = (%s >> %d)", m.names, alias, alias, pos, m.shift)
+}
+
+// survivors builds the keep table of every type.
+func (m *merger) survivors(ctx context.Context) error {
+	types := m.p.types
+	err := m.each(ctx, len(types), func(ctx context.Context, s materialize.Session, i int) error {
+		t := types[i]
+		if m.p.sweep {
+			return m.exec(ctx, s, "collapse "+t.name, "CREATE TABLE "+m.temp("all%d", t.ord)+" AS "+m.collapse(t))
+		}
+		return m.exec(ctx, s, "collapse "+t.name, "CREATE TABLE "+m.keep(t)+" AS "+numbered(m.collapse(t)))
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range types {
+		if err := m.checkOccurrences(ctx, t); err != nil {
+			return err
+		}
+		if !t.hasMid {
+			continue
+		}
+		if err := m.conflicts(ctx, t); err != nil {
+			return err
+		}
+	}
+	if m.p.sweep {
+		return m.sweepOrphans(ctx)
+	}
+	return nil
+}
+
+// collapsed is the table that collapse went to: before the sweep another one.
+func (m *merger) collapsed(t *recType) string {
+	if m.p.sweep {
+		return m.temp("all%d", t.ord)
+	}
+	return m.keep(t)
+}
+
+func numbered(query string) string {
+	return "SELECT *, row_number() OVER (ORDER BY p) AS sid FROM (" + query + ")"
+}
+
+// collapse is the query that leaves one row a key.
+func (m *merger) collapse(t *recType) string {
+	rows := m.shard(t.table)
+	if t.dedup == dedupNone {
+		return "SELECT k, p, e, CAST(1 AS BIGINT) AS n, p AS lp FROM " + rows
+	}
+	mid, noMid, mids := "", "", ""
+	if t.hasMid {
+		mid, noMid, mids = ", m", ", NULL", ", min(m) <> max(m) AS clash"
+	}
+	from := "SELECT k, p, e, CAST(1 AS BIGINT) AS n" + mid + " FROM " + rows
+	if t.reps != nil && len(m.set.files[t.reps.ord]) > 0 {
+		// A dropped repeat stands after what it repeats, so its place never counts.
+		from += " UNION ALL SELECT k, NULL, e, n" + noMid + " FROM " + m.shard(t.reps)
+	}
+	last := "min(p)"
+	if t.conflict == conflictLast {
+		last = "max(p)"
+	}
+	return "SELECT k, min(p) AS p, bool_or(e) AS e, CAST(sum(n) AS BIGINT) AS n, " + last + " AS lp" + mids + " FROM (" + from + ") GROUP BY k"
+}
+
+// write stages every output.
+func (m *merger) write(ctx context.Context) error {
+	outs := m.p.outputs
+	var done int64
+	return m.each(ctx, len(outs), func(ctx context.Context, s materialize.Session, i int) error {
+		o := outs[i]
+		if h := m.j.hooks.step; h != nil {
+			if err := h("copy " + o.Folder); err != nil {
+				return err
+			}
+		}
+		files, err := s.CopyTo(ctx, m.query(o), filepath.Join(m.dir, o.Folder+".staged"), m.j.Metadata)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", o.Relation, err)
+		}
+		st := materialize.StagedOutput{Relation: o.Relation, Files: files, Columns: o.Columns}
+		for _, f := range files {
+			st.Rows += f.Rows
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.staged[o.Folder] = st
+		done++
+		if m.j.Progress != nil {
+			m.j.Progress(Progress{Phase: "merge", Tables: done, Files: int64(len(m.j.Files)), TotalFiles: int64(len(m.j.Files)),
+				Records: m.j.stats.Records, Rejects: m.j.stats.Rejects, Bytes: m.j.stats.Bytes, TotalBytes: m.j.stats.Bytes})
+		}
+		return nil
+	})
+}

@@ -1,0 +1,609 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+
+	"rbt/internal/diag"
+)
+
+// workspace is the folder of the shards.
+type workspace struct{ dir string }
+
+func newWorkspace(dir string) (*workspace, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("create folder of shards: %w", err)
+	}
+	return &workspace{dir: dir}, nil
+}
+
+func (w *workspace) remove() error {
+	if err := os.RemoveAll(w.dir); err != nil {
+		return fmt.Errorf("remove shards: %w", err)
+	}
+	return nil
+}
+
+// shardSet is what the encode phase leaves: shard files and row counts by
+// table, and what was counted.
+type shardSet struct {
+	files [][]string
+	rows  []int64
+	tally tally
+	bytes int64
+}
+
+// pipeline is one run of the encode phase.
+type pipeline struct {
+	j     *Job
+	p     *Program
+	w     *workspace
+	gate  *gate
+	shift uint
+	ch    chan *chunk
+	pool  chan *chunk
+
+	dispatched atomic.Int64 // records that readers have handed out
+	read       atomic.Int64 // bytes as on disk
+	text       atomic.Int64
+	files      atomic.Int64
+	next       atomic.Int64 // next file to be opened
+	watch      []watched
+
+	mu      sync.Mutex
+	set     shardSet
+	extra   []reject // of readers
+	records int64
+	rejects int64
+	total   int64
+}
+
+// watched is one worker's sign of life.
+type watched struct {
+	busy  atomic.Bool
+	steps atomic.Int64
+	_     [40]byte // keeps two workers off one cache line
+}
+
+// positionShift is how many bits of a position are the byte; the rest, without
+// the sign, are the file's ordinal.
+func positionShift(files int) uint {
+	return uint(63 - max(1, bits.Len(uint(max(files-1, 0)))))
+}
+
+func (j *Job) encode(ctx context.Context, w *workspace) (*shardSet, error) {
+	p := j.Program
+	pl := &pipeline{j: j, p: p, w: w, gate: newGate(p), shift: positionShift(len(j.Files)),
+		ch: make(chan *chunk, j.Workers), pool: make(chan *chunk, 3*j.Workers+1), watch: make([]watched, j.Workers)}
+	pl.set.files = make([][]string, len(p.tables))
+	pl.set.rows = make([]int64, len(p.tables))
+	pl.set.tally.occurrences = make([]int64, len(p.types))
+	for _, f := range j.Files {
+		if info, err := os.Stat(f.Path); err == nil {
+			pl.total += info.Size()
+		}
+	}
+	if err := pl.run(ctx); err != nil {
+		return nil, err
+	}
+	if err := pl.gate.verdict(p, pl.set.tally.records); err != nil {
+		return nil, err
+	}
+	if err := pl.readerRejects(); err != nil {
+		return nil, err
+	}
+	t := &pl.set.tally
+	if done := t.records + t.rejects + t.empty; done != pl.dispatched.Load() {
+		return nil, checkFailed("%d records were handed out, %d came back", pl.dispatched.Load(), done)
+	}
+	t.rejects += int64(len(pl.extra))
+	j.stats.Files, j.stats.Bytes, j.stats.TextBytes = int64(len(j.Files)), pl.read.Load(), pl.text.Load()
+	j.stats.Records, j.stats.Rejects, j.stats.Nulled = t.records, t.rejects, t.nulled
+	for i, n := range t.occurrences {
+		j.stats.Occurrences += n
+		j.stats.Dropped += n - pl.set.rows[p.types[i].table.ord]
+	}
+	for _, list := range pl.set.files {
+		for _, f := range list {
+			if info, err := os.Stat(f); err == nil {
+				j.stats.ShardBytes += info.Size()
+			}
+		}
+	}
+	return &pl.set, nil
+}
+
+func checkFailed(format string, args ...any) error {
+	return diag.Errorf(diag.IngestCheck, diag.Pos{}, format, args...).
+		WithHint("this is a defect of rbt or of the disk; nothing was published")
+}
+
+// run starts readers and workers and waits for them, or for a stall.
+func (pl *pipeline) run(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	readers := min(pl.j.Workers, max(1, len(pl.j.Files)))
+	var reading sync.WaitGroup
+	for range readers {
+		reading.Add(1)
+		g.Go(func() error {
+			defer reading.Done()
+			return pl.readFiles(gctx)
+		})
+	}
+	g.Go(func() error {
+		reading.Wait()
+		close(pl.ch)
+		return nil
+	})
+	for i := range pl.j.Workers {
+		g.Go(func() error { return pl.work(gctx, i) })
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.Wait() }()
+	stalled := make(chan error, 1)
+	quit := make(chan struct{})
+	go pl.watchdog(quit, stalled)
+	defer close(quit)
+	select {
+	case err := <-done:
+		if err == nil || ctx.Err() == nil {
+			return err
+		}
+		return ctx.Err()
+	case err := <-stalled:
+		// The worker that hangs cannot be ended; it is left behind.
+		return err
+	}
+}
+
+// watchdog ends a load in which a busy worker has not moved between two ticks.
+func (pl *pipeline) watchdog(quit <-chan struct{}, stalled chan<- error) {
+	ticks := pl.j.hooks.ticks
+	if ticks == nil {
+		t := time.NewTicker(pl.j.StallAfter)
+		defer t.Stop()
+		ticks = t.C
+	}
+	last := make([]int64, len(pl.watch))
+	for i := range last {
+		last[i] = -1
+	}
+	for {
+		select {
+		case <-quit:
+			return
+		case <-ticks:
+		}
+		for i := range pl.watch {
+			w := &pl.watch[i]
+			now := w.steps.Load()
+			if w.busy.Load() && now == last[i] {
+				dump := make([]byte, 1<<20)
+				dump = dump[:runtime.Stack(dump, true)]
+				stalled <- diag.Errorf(diag.IngestStall, diag.Pos{}, "worker %d made no progress within %s\n%s", i, pl.j.StallAfter, dump)
+				return
+			}
+			last[i] = now
+			if !w.busy.Load() {
+				last[i] = -1
+			}
+		}
+	}
+}
+
+func (pl *pipeline) readFiles(ctx context.Context) error {
+	for {
+		i := int(pl.next.Add(1)) - 1
+		if i >= len(pl.j.Files) {
+			return nil
+		}
+		if pl.gate.beyond(int64(i) << pl.shift) {
+			continue
+		}
+		if err := pl.readFile(ctx, i); err != nil {
+			return err
+		}
+		pl.files.Add(1)
+	}
+}
+
+func (pl *pipeline) readFile(ctx context.Context, i int) (err error) {
+	f := pl.j.Files[i]
+	defer func() {
+		if r := recover(); r != nil {
+			err = workerPanic(diag.Pos{File: f.Name}, r)
+		}
+	}()
+	in, err := openInput(f, pl.p.compression)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	cur, err := pl.cursor(in, i)
+	if err != nil {
+		return err
+	}
+	seen := int64(0)
+	for {
+		c := pl.chunk()
+		err := cur.next(ctx, c)
+		for _, r := range cur.broken() {
+			pl.readerReject(f, r)
+		}
+		pl.read.Add(in.raw.n - seen)
+		seen = in.raw.n
+		if err == io.EOF {
+			pl.recycle(c)
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if pl.gate.beyond(c.base) {
+			return nil
+		}
+		pl.dispatched.Add(c.count())
+		pl.text.Add(int64(len(c.data)))
+		select {
+		case pl.ch <- c:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	err = in.finish()
+	pl.read.Add(in.raw.n - seen)
+	return err
+}
+
+// cursor picks the reader of a file's format.
+func (pl *pipeline) cursor(in *input, i int) (cursor, error) {
+	size := pl.j.ChunkBytes
+	switch format := decideFormat(in.name, pl.p.format, in.r, len(pl.p.recordPath) == 0); format {
+	case "ndjson":
+		return newLineCursor(in, i, pl.shift, size), nil
+	case "json":
+		return newDocCursor(in, i, pl.shift, size, pl.p.recordPath), nil
+	default:
+		return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "the format %s is not read by ingest", format).
+			WithHint("ingest reads ndjson and json")
+	}
+}
+
+func (pl *pipeline) readerReject(f File, r reject) {
+	r.file, r.fatal = f.Name, pl.p.failBad
+	pl.gate.note(&r)
+	pl.mu.Lock()
+	pl.extra = append(pl.extra, r)
+	pl.rejects++
+	pl.mu.Unlock()
+}
+
+// readerRejects writes what readers could not cut into records.
+func (pl *pipeline) readerRejects() error {
+	if len(pl.extra) == 0 {
+		return nil
+	}
+	b := newTableBuf(pl.p.rejects)
+	for i := range pl.extra {
+		pl.extra[i].append(b)
+	}
+	shards := newShards(pl, pl.j.Workers)
+	if err := shards.flush(b); err != nil {
+		return err
+	}
+	return shards.close()
+}
+
+// count is the number of records a chunk hands out; for lines, of lines, the
+// last of which may have no newline.
+func (c *chunk) count() int64 {
+	if c.spans != nil {
+		return int64(len(c.spans))
+	}
+	n := int64(bytes.Count(c.data, []byte{'\n'}))
+	if len(c.data) > 0 && c.data[len(c.data)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
+func (pl *pipeline) chunk() *chunk {
+	select {
+	case c := <-pl.pool:
+		return c
+	default:
+		return &chunk{}
+	}
+}
+
+func (pl *pipeline) recycle(c *chunk) {
+	if cap(c.data) > 4*pl.j.ChunkBytes {
+		c.data = nil // one long record must not be paid for ever after
+	}
+	select {
+	case pl.pool <- c:
+	default:
+	}
+}
+
+// shards are the open shard files of one worker.
+type shards struct {
+	pl     *pipeline
+	worker int
+	open   []*shardWriter
+	tables []*table
+}
+
+func newShards(pl *pipeline, worker int) *shards {
+	return &shards{pl: pl, worker: worker, open: make([]*shardWriter, len(pl.p.tables))}
+}
+
+func (s *shards) flush(b *tableBuf) error {
+	if b.rows == 0 {
+		return nil
+	}
+	if s.pl.j.hooks.flush != nil {
+		s.pl.j.hooks.flush(b)
+	}
+	w := s.open[b.t.ord]
+	if w == nil {
+		var err error
+		w, err = createShard(filepath.Join(s.pl.w.dir, fmt.Sprintf("%s_w%d.shard", b.t.name, s.worker)), b.t)
+		if err != nil {
+			return err
+		}
+		s.open[b.t.ord] = w
+	}
+	return w.flush(b)
+}
+
+// close finishes every shard and hands them over.
+func (s *shards) close() error {
+	s.pl.mu.Lock()
+	defer s.pl.mu.Unlock()
+	for i, w := range s.open {
+		if w == nil {
+			continue
+		}
+		s.open[i] = nil
+		if err := w.close(); err != nil {
+			return err
+		}
+		s.pl.set.files[i] = append(s.pl.set.files[i], w.path)
+		s.pl.set.rows[i] += w.rows
+	}
+	return nil
+}
+
+func (s *shards) abandon() (err error) {
+	for _, w := range s.open {
+		if w != nil {
+			err = errors.Join(err, w.abandon())
+		}
+	}
+	return err
+}
+
+func workerPanic(pos diag.Pos, r any) error {
+	return diag.Errorf(diag.IngestWorker, pos, "a worker came to a halt: %v\n%s", r, debug.Stack()).
+		WithHint("this is a defect of rbt; the record at this place brings it out")
+}
+
+// budget splits the memory limit: what a worker may buffer before it flushes,
+// and how many records its map of repeats may know.
+func (j *Job) budget(p *Program) (flushBytes, dedupSlots int) {
+	types := 1
+	for _, t := range p.types {
+		if t.canDrop {
+			types++
+		}
+	}
+	perWorker := j.MemoryLimit / int64(j.Workers)
+	// Half is chunks, garbage and room for the encoding of a flush.
+	flushBytes = int(min(max(perWorker/4, 1<<20), 64<<20))
+	slots := perWorker / 4 / int64(types) / 64
+	dedupSlots = firstDedupSlots
+	for int64(dedupSlots*2) <= slots && dedupSlots < 1<<19 {
+		dedupSlots *= 2
+	}
+	return flushBytes, dedupSlots
+}
+
+// work is one encoder: it takes chunks until there are none.
+func (pl *pipeline) work(ctx context.Context, id int) (err error) {
+	flushBytes, slots := pl.j.budget(pl.p)
+	e := newEncoder(pl.p, slots)
+	sh := newShards(pl, id)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, sh.abandon())
+		}
+	}()
+	for {
+		var c *chunk
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case next, ok := <-pl.ch:
+			if !ok {
+				return pl.finishWorker(e, sh)
+			}
+			c = next
+		}
+		pl.watch[id].busy.Store(true)
+		if err := pl.encodeChunk(ctx, e, c, id); err != nil {
+			return err
+		}
+		pl.watch[id].busy.Store(false)
+		pl.recycle(c)
+		if err := flushLarge(e, sh, flushBytes); err != nil {
+			return err
+		}
+		pl.report(e)
+	}
+}
+
+func (pl *pipeline) finishWorker(e *encoder, sh *shards) error {
+	for i, d := range e.dedup {
+		if d != nil {
+			d.flush(e.bufs[pl.p.types[i].reps.ord])
+		}
+	}
+	for _, b := range e.bufs {
+		if err := sh.flush(b); err != nil {
+			return err
+		}
+	}
+	if err := sh.close(); err != nil {
+		return err
+	}
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	pl.set.tally.add(&e.tally)
+	return nil
+}
+
+// flushLarge writes the large buffers once all together are beyond the limit;
+// small ones stay, so that shards have few row groups.
+func flushLarge(e *encoder, sh *shards, limit int) error {
+	total := 0
+	sizes := make([]int, len(e.bufs))
+	for i, b := range e.bufs {
+		sizes[i] = b.size()
+		total += sizes[i]
+	}
+	if total < limit {
+		return nil
+	}
+	for i, b := range e.bufs {
+		if sizes[i] > limit/(4*len(e.bufs)) {
+			if err := sh.flush(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tendEvery is after how many records the maps of repeats are looked after.
+const tendEvery = 64
+
+func (pl *pipeline) encodeChunk(ctx context.Context, e *encoder, c *chunk, id int) (err error) {
+	line := c.line
+	defer func() {
+		if r := recover(); r != nil {
+			err = workerPanic(diag.Pos{File: pl.j.Files[c.file].Name, Line: int(line)}, r)
+		}
+	}()
+	valid := utf8.Valid(c.data)
+	if c.spans != nil {
+		for i := range c.spans {
+			line = c.spans[i].line
+			if stop, err := pl.one(ctx, e, c, &c.spans[i], valid, id, i); stop {
+				return err
+			}
+		}
+		return nil
+	}
+	var s span
+	for n, at := 0, 0; at < len(c.data); n++ {
+		end := bytes.IndexByte(c.data[at:], '\n')
+		next := at + end + 1
+		if end < 0 {
+			next = len(c.data)
+			end = next - at
+		}
+		s = span{start: at, end: at + end, offset: c.base&(1<<pl.shift-1) + int64(at), length: int64(end), line: line, path: -1, index: -1}
+		if stop, err := pl.one(ctx, e, c, &s, valid, id, n); stop {
+			return err
+		}
+		line++
+		at = next
+	}
+	return nil
+}
+
+// one encodes one record; stop is set where the chunk need not go on.
+func (pl *pipeline) one(ctx context.Context, e *encoder, c *chunk, s *span, valid bool, id, n int) (stop bool, err error) {
+	pl.watch[id].steps.Add(1)
+	if n%tendEvery == 0 {
+		if err := ctx.Err(); err != nil {
+			return true, err
+		}
+		for i, d := range e.dedup {
+			if d != nil {
+				d.tend(e.bufs[pl.p.types[i].reps.ord])
+			}
+		}
+	}
+	text := c.data[s.start:s.end]
+	base := int64(c.file)<<pl.shift + s.offset
+	if pl.j.hooks.record != nil {
+		pl.j.hooks.record(id, base)
+	}
+	if c.spans == nil && blank(text) {
+		e.tally.empty++
+		return false, nil
+	}
+	if e.entry(text, valid, base, s.line) {
+		return false, nil
+	}
+	r := pl.reject(e, c, s, text, base)
+	pl.gate.note(&r)
+	r.append(e.bufs[pl.p.rejects.ord])
+	return r.fatal, nil
+}
+
+func blank(b []byte) bool {
+	return len(bytes.TrimLeft(b, " \t\r")) == 0
+}
+
+func (pl *pipeline) reject(e *encoder, c *chunk, s *span, text []byte, base int64) reject {
+	f := &e.fault
+	r := reject{pos: base, file: pl.j.Files[c.file].Name, line: s.line, offset: s.offset, length: s.length, path: "$",
+		field: fieldPath(f.path), reason: f.reason, msg: f.msg, raw: bytes.TrimSuffix(text, []byte{'\r'})}
+	if s.path >= 0 {
+		r.path = c.paths[s.path]
+		if s.index >= 0 {
+			r.path = fmt.Sprintf("%s[%d]", r.path, s.index)
+		}
+	}
+	switch f.reason {
+	case reasonMismatch, reasonRange, reasonNotFinite:
+		r.fatal = pl.p.mismatch == mismatchFail
+	case reasonUnknown:
+		r.fatal = pl.p.unknown == unknownFail
+	}
+	r.fatal = r.fatal || pl.p.failBad
+	r.raw = slices.Clone(r.raw[:min(len(r.raw), maxRaw)])
+	e.fault = fault{}
+	return r
+}
+
+func (pl *pipeline) report(e *encoder) {
+	if pl.j.Progress == nil {
+		return
+	}
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	pl.records += e.tally.records - e.shown.records
+	pl.rejects += e.tally.rejects - e.shown.rejects
+	e.shown.records, e.shown.rejects = e.tally.records, e.tally.rejects
+	pl.j.Progress(Progress{Phase: "encode", Files: pl.files.Load(), TotalFiles: int64(len(pl.j.Files)), Bytes: pl.read.Load(),
+		TotalBytes: pl.total, Records: pl.records, Rejects: pl.rejects})
+}
