@@ -241,3 +241,10 @@ func valueNode(v any, at diag.Pos) *yaml.Node {
 	}
 	return n
 }
+
+// sortedValues sorts keys of a dict by how they print.
+func sortedValues(keys []any) []any {
+	out := slices.Clone(keys)
+	slices.SortFunc(out, func(a, b any) int { return strings.Compare(printed(a), printed(b)) })
+	return out
+}

@@ -72,7 +72,7 @@ func TestLoad(t *testing.T) {
 		tests = append(tests, x.Name)
 	}
 	if d := cmp.Diff([]string{
-		"unique_orders_id_day", "relationships_orders_id__stg_orders__id", "expression_orders__amount_0", "row_count_orders__1",
+		"unique_orders_id_day", "relationships_orders_id__stg_orders_id", "expression_orders__amount_0", "row_count_orders__1",
 		"not_null_raw_orders_zip", "not_null_stg_orders_id", "unique_stg_orders_id",
 	}, tests); d != "" {
 		t.Error(d)
@@ -87,10 +87,10 @@ func TestLoad(t *testing.T) {
 
 func TestCompile(t *testing.T) {
 	p := good(t, shop)
-	if got, want := p.sql(t, "stg_orders", CompileOptions{}), `select * from "raw"."orders"`+"\n"; got != want {
+	if got, want := p.sql(t, "stg_orders", CompileOptions{}), `select * from "raw"."orders"`; got != want {
 		t.Errorf("got %q", got)
 	}
-	want := `select * from "main"."stg_orders" where d >= '2024-01-01' and t > '2024-01-01 10:00:00' and z = '00123' and n = 4` + "\n"
+	want := `select * from "main"."stg_orders" where d >= '2024-01-01' and t > '2024-01-01 10:00:00' and z = '00123' and n = 4`
 	if got := p.sql(t, "stg_raw", CompileOptions{}); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
@@ -103,7 +103,7 @@ func TestCompile(t *testing.T) {
 	}
 	if d := cmp.Diff([]Ref{
 		{Node: "stg_orders", Pos: diag.Pos{File: "models/marts/orders.sql", Line: 9, Col: 18}},
-		{Node: "methods", Pos: diag.Pos{File: "models/marts/orders.sql", Line: 9, Col: 46}},
+		{Node: "methods", Pos: diag.Pos{File: "models/marts/orders.sql", Line: 9, Col: 47}},
 	}, c.Refs); d != "" {
 		t.Error(d)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"rbt/internal/diag"
 	"rbt/internal/jinja"
@@ -154,10 +153,7 @@ func goValue(v any) any {
 // run to run.
 type clock struct{ r *rendering }
 
-func (c *clock) touch() moment {
-	c.r.volatile = "run_started_at"
-	return moment{c.r.o.RunStartedAt.UTC()}
-}
+func (c *clock) touch() moment { return moment{c.r.now("run_started_at")} }
 
 // String prints the time as Python does.
 func (c *clock) String() string { return c.touch().String() }
@@ -191,16 +187,4 @@ func adapterObject() *object {
 		}),
 		"get_columns_in_relation": jinja.Func(callColumns),
 	}}
-}
-
-// moment is a time as templates see it: Python's datetime in UTC.
-type moment struct{ t time.Time }
-
-// String prints it as Python does.
-func (m moment) String() string {
-	s := m.t.Format("2006-01-02 15:04:05")
-	if us := m.t.Nanosecond() / 1000; us != 0 {
-		s += fmt.Sprintf(".%06d", us)
-	}
-	return s + "+00:00"
 }

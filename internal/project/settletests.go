@@ -96,14 +96,13 @@ func (t *Test) madeName() string {
 	if t.Output != "" {
 		node = t.Output
 	}
-	name := t.Kind + "_" + node
+	clean := t.Kind + "_" + slug(node)
 	for _, c := range t.Columns {
-		name += "_" + c
+		clean += "_" + slug(c)
 	}
-	if args := t.argText(); args != "" {
-		name += "__" + args
+	if args := slug(t.argText()); args != "" {
+		clean += "__" + args
 	}
-	clean := slug(name)
 	if len(clean) > maxTestName {
 		runes := []rune(clean)
 		for len(string(runes)) > maxTestName-9 {
@@ -114,21 +113,22 @@ func (t *Test) madeName() string {
 	return clean
 }
 
-// slug gives a text as a name: letters and digits, the rest as single _.
+// slug gives a text as a name: letters and digits, all else as one _.
 func slug(text string) string {
 	var b strings.Builder
+	gap := false
 	for _, r := range text {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) {
-			b.WriteRune(r)
-		} else {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) {
+			gap = true
+			continue
+		}
+		if gap && b.Len() > 0 {
 			b.WriteByte('_')
 		}
+		gap = false
+		b.WriteRune(r)
 	}
-	out := b.String()
-	for strings.Contains(out, "___") {
-		out = strings.ReplaceAll(out, "___", "__")
-	}
-	return strings.TrimRight(out, "_")
+	return b.String()
 }
 
 // argText gives the arguments that tell tests of one kind and column apart.
@@ -156,7 +156,7 @@ func (t *Test) argText() string {
 		parts = append(parts, k, fmt.Sprint(goText(a.Custom[k])))
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-	return strings.Join(parts, "__")
+	return strings.Join(parts, " ")
 }
 
 // identity tells tests apart by all that changes what they check.
