@@ -146,6 +146,10 @@ func begin(t Target) (*publication, error) {
 		}
 		node.Adopted, node.Recorded, node.Last = false, true, node.Receipt.Commit
 	}
+	var damage *lake.DamageError
+	if node.Damage != nil && !errors.As(node.Damage, &damage) {
+		return nil, node.Damage // it could not be read just now, which says nothing of what is there
+	}
 	p.previous, p.replaces = node, node.Last
 	if err := p.refuse(); err != nil {
 		return nil, err

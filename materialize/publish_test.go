@@ -89,6 +89,9 @@ func readRows(s Session, l *lake.Lake, n lake.Node) ([]string, error) {
 func tree(t testing.TB, l *lake.Lake) []string {
 	t.Helper()
 	var out []string
+	if _, err := os.Stat(l.Root()); os.IsNotExist(err) {
+		return nil
+	}
 	err := filepath.WalkDir(l.Root(), func(p string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err

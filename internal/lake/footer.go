@@ -41,8 +41,12 @@ func (l *Lake) ReadFooter(rel string) (Footer, error) {
 		return Footer{}, fmt.Errorf("read footer of %s: %w", rel, err)
 	}
 	footer, err := readFooter(f)
-	if err != nil {
-		err = &DamageError{Path: rel, Err: err}
+	var bad badFooter
+	switch {
+	case errors.As(err, &bad):
+		err = &DamageError{Path: rel, Err: bad}
+	case err != nil:
+		err = fmt.Errorf("read footer of %s: %w", rel, err)
 	}
 	return footer, errors.Join(err, f.Close())
 }
@@ -57,6 +61,12 @@ const (
 // firstTail is how much of the end of a file is read at once: it holds the
 // whole footer of a table of some dozen columns and few row groups.
 const firstTail = 16 << 10
+
+// badFooter says that a file is no complete Parquet file, in contrast to one
+// that could not be read just now.
+type badFooter string
+
+func (b badFooter) Error() string { return string(b) }
 
 func readFooter(f io.ReadSeeker) (Footer, error) {
 	size, tail, err := readTail(f, firstTail)
@@ -75,7 +85,7 @@ func readFooter(f io.ReadSeeker) (Footer, error) {
 	end := int64(len(tail)) - trailerSize
 	meta, err := metadata.NewFileMetaData(tail[end-length:end], nil)
 	if err != nil {
-		return Footer{}, fmt.Errorf("the Parquet footer cannot be read: %w", err)
+		return Footer{}, badFooter(fmt.Sprintf("the Parquet footer cannot be read: %v", err))
 	}
 	out := Footer{Rows: meta.NumRows, Bytes: size, Metadata: map[string]string{}}
 	for _, kv := range meta.KeyValueMetadata() {
@@ -135,14 +145,14 @@ func readTail(f io.ReadSeeker, want int64) (size int64, tail []byte, err error) 
 
 func footerLength(size int64, tail []byte) (int64, error) {
 	if len(tail) < trailerSize+len(parquetMagic) {
-		return 0, fmt.Errorf("the file has %d bytes and is no Parquet file", size)
+		return 0, badFooter(fmt.Sprintf("the file has %d bytes and is no Parquet file", size))
 	}
 	if string(tail[len(tail)-len(parquetMagic):]) != parquetMagic {
-		return 0, fmt.Errorf("the file (%d bytes) does not end as a Parquet file does", size)
+		return 0, badFooter(fmt.Sprintf("the file (%d bytes) does not end as a Parquet file does", size))
 	}
 	length := int64(binary.LittleEndian.Uint32(tail[len(tail)-trailerSize:]))
 	if length > size-trailerSize-int64(len(parquetMagic)) {
-		return 0, fmt.Errorf("the Parquet footer claims %d bytes in a file of %d", length, size)
+		return 0, badFooter(fmt.Sprintf("the Parquet footer claims %d bytes in a file of %d", length, size))
 	}
 	return length, nil
 }

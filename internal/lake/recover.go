@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -178,28 +179,22 @@ func (c *cleaner) strayParts(inv *inventory) {
 			c.straysIn(dir, func(rel string) bool { return c.uncommitted(rel, name, node) })
 		}
 	}
-	for _, cand := range inv.candidates {
-		if cand.form == FormIngest && ingests[cand.path] && !damaged[cand.name] {
-			for _, table := range c.folders(cand.path) {
-				c.straysIn(table, func(rel string) bool { return !named[rel] })
-			}
+	emptied := map[string]bool{}
+	for _, rel := range inv.loose {
+		home := path.Dir(path.Dir(rel)) // <folder>/<node>/<table>/part-….parquet
+		name := path.Base(home)
+		node := c.state.Nodes[name]
+		stray := !named[rel] && !damaged[name] && !node.Foreign && !slices.Contains(node.Others, home)
+		if stray && !ingests[home] {
+			stray = c.uncommitted(rel, name, node)
+		}
+		if stray && c.remove(rel) {
+			emptied[path.Dir(rel)], emptied[home] = true, true
 		}
 	}
-}
-
-// folders lists the table folders of an ingest.
-func (c *cleaner) folders(dir string) []string {
-	entries, err := c.lake.fs.ReadDir(c.lake.abs(dir))
-	if err != nil {
-		return nil
+	for _, dir := range slices.Backward(slices.Sorted(maps.Keys(emptied))) {
+		c.remove(dir) // below before above; one that holds more stays
 	}
-	var list []string
-	for _, e := range entries {
-		if e.IsDir() && checkName(e.Name()) == nil {
-			list = append(list, path.Join(dir, e.Name()))
-		}
-	}
-	return list
 }
 
 // straysIn removes the parts of a folder for which stray holds, and the folder

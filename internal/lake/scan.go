@@ -32,7 +32,7 @@ type inventory struct {
 	staging    []string // folders named .rbt-tmp
 	temps      []string // documents that were not renamed
 	nested     []string // folders that are lakes of their own; not entered
-	folders    int
+	loose      []string // files named as parts outside folders of parts: an ingest's tables
 }
 
 // byName groups candidates, each group in order of paths.
@@ -75,7 +75,6 @@ func (w *walker) walk(ctx context.Context, rel string) error {
 	if err != nil {
 		return fmt.Errorf("list lake folder %s: %w", dir, err)
 	}
-	w.found.folders++
 	for _, e := range entries {
 		at := path.Join(rel, e.Name())
 		if !w.isDir(e, at) {
@@ -121,6 +120,10 @@ func (w *walker) file(dir, base string) {
 			w.found.candidates = append(w.found.candidates, candidate{name, dir, FormIngest})
 		}
 	case strings.HasSuffix(base, fileSuffix):
+		if _, ok := PartNumber(base); ok {
+			w.found.loose = append(w.found.loose, path.Join(dir, base))
+			return
+		}
 		name := strings.TrimSuffix(base, fileSuffix)
 		if checkName(name) != nil {
 			return
@@ -151,7 +154,7 @@ func (w *walker) isDir(e fs.DirEntry, rel string) bool {
 }
 
 // candidatesIn looks for a node's data in the given folders without a walk.
-func (l *Lake) candidatesIn(name string, folders []string) []candidate {
+func (l *Lake) candidatesIn(name string, folders []string) ([]candidate, error) {
 	var found []candidate
 	for _, folder := range folders {
 		for _, form := range []Form{FormFile, FormParts, FormIngest} {
@@ -164,10 +167,13 @@ func (l *Lake) candidatesIn(name string, folders []string) []candidate {
 			if m := c.manifest(); m != "" {
 				probe = m
 			}
-			if _, err := l.fs.Stat(l.abs(probe)); err == nil {
+			switch _, err := l.fs.Stat(l.abs(probe)); {
+			case err == nil:
 				found = append(found, c)
+			case !notExist(err):
+				return nil, fmt.Errorf("look for node %s: %w", name, err)
 			}
 		}
 	}
-	return found
+	return found, nil
 }

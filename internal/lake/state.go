@@ -133,7 +133,11 @@ func (l *Lake) ReadNode(name string, folders ...string) (Node, bool, error) {
 	if err := checkName(name); err != nil {
 		return Node{}, false, err
 	}
-	n, ok := l.readNode(name, l.candidatesIn(name, folders))
+	candidates, err := l.candidatesIn(name, folders)
+	if err != nil {
+		return Node{}, false, err
+	}
+	n, ok := l.readNode(name, candidates)
 	return n, ok, nil
 }
 
@@ -263,7 +267,7 @@ func (l *Lake) examineFile(c candidate, r *Receipt) Node {
 		node.Receipt = *r
 	}
 	damage := func(err error) Node {
-		node.Damage = &DamageError{Node: c.name, Path: c.path, Err: err}
+		node.Damage = err
 		if !mine {
 			node.Receipt = Receipt{Name: c.name, Form: c.form, Path: c.path}
 			node.Foreign = true
@@ -273,29 +277,33 @@ func (l *Lake) examineFile(c candidate, r *Receipt) Node {
 	f, err := l.fs.Open(l.abs(c.path))
 	if notExist(err) {
 		if mine {
-			return damage(errors.New("the published file is missing"))
+			return damage(l.damaged(c, "the published file is missing"))
 		}
 		return node
 	}
 	if err != nil {
-		return damage(err)
+		return damage(fmt.Errorf("read %s: %w", c.path, err))
 	}
 	defer f.Close()
 	if mine {
 		size, tail, err := readTail(f, quickTail)
 		if err != nil {
-			return damage(err)
+			return damage(fmt.Errorf("read %s: %w", c.path, err))
 		}
 		if carriesCommit(tail, r.Commit) {
 			if want := r.Outputs[0].Files; len(want) == 1 && want[0].Bytes != size {
-				return damage(fmt.Errorf("the published file has %d bytes, and its receipt says %d", size, want[0].Bytes))
+				return damage(l.damaged(c, "the published file has %d bytes, and its receipt says %d", size, want[0].Bytes))
 			}
 			return node
 		}
 	}
 	footer, err := readFooter(f)
-	if err != nil {
-		return damage(err)
+	var bad badFooter
+	switch {
+	case errors.As(err, &bad):
+		return damage(l.damaged(c, "%s", bad))
+	case err != nil:
+		return damage(fmt.Errorf("read %s: %w", c.path, err))
 	}
 	if mine && footer.Metadata[MetaCommit] == r.Commit {
 		return node
@@ -311,6 +319,10 @@ func (l *Lake) examineFile(c candidate, r *Receipt) Node {
 				Files: []File{{Path: c.path, Bytes: footer.Bytes, Commit: footer.Metadata[MetaCommit]}}}},
 		},
 	})
+}
+
+func (l *Lake) damaged(c candidate, format string, args ...any) error {
+	return &DamageError{Node: c.name, Path: c.path, Err: fmt.Errorf(format, args...)}
 }
 
 // quickTail is how much of a file's end is searched for the receipt's commit
@@ -380,8 +392,13 @@ func (l *Lake) judge(c candidate, r *Receipt, f found) Node {
 		before = r.Commit
 	}
 	if f.commit != "" && f.named && f.replaces == before {
-		if staged, err := l.stagedReceipt(c.name); err == nil && staged.Commit == f.commit && staged.Path == c.path {
+		staged, err := l.stagedReceipt(c.name)
+		var damage *DamageError
+		switch {
+		case err == nil && staged.Commit == f.commit && staged.Path == c.path:
 			return Node{Receipt: staged, Adopted: true}
+		case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &damage):
+			return Node{Receipt: Receipt{Name: c.name, Form: c.form, Path: c.path}, Damage: err}
 		}
 		out := f.receipt
 		out.Version, out.Name, out.Commit = documentVersion, c.name, f.commit
