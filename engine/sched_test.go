@@ -169,7 +169,7 @@ func TestScheduleLarge(t *testing.T) {
 	for _, workers := range []int{1, 1, 8} {
 		var l logged
 		l.schedule(jobs, workers, never).do(context.Background())
-		checkOrder(t, jobs, l)
+		checkOrder(t, jobs, &l)
 		if workers > 1 {
 			continue
 		}
@@ -181,7 +181,7 @@ func TestScheduleLarge(t *testing.T) {
 	}
 }
 
-func checkOrder(t interface{ Errorf(string, ...any) }, jobs []job, l logged) {
+func checkOrder(t interface{ Errorf(string, ...any) }, jobs []job, l *logged) {
 	if len(l.started)+len(l.skipped) != len(jobs) {
 		t.Errorf("%d started and %d skipped of %d", len(l.started), len(l.skipped), len(jobs))
 	}
@@ -212,7 +212,7 @@ func TestScheduleProperty(t *testing.T) {
 		fails := rapid.SliceOfN(rapid.IntRange(0, 9), n, n).Draw(t, "fails")
 		var l logged
 		l.schedule(jobs, rapid.IntRange(1, 4).Draw(t, "workers"), func(i int) bool { return fails[i] == 0 }).do(context.Background())
-		checkOrder(t, jobs, l)
+		checkOrder(t, jobs, &l)
 		cause := make([]int, n)
 		for i := range jobs {
 			cause[i] = noCause

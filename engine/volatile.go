@@ -113,7 +113,9 @@ func (s statement) lexicalVolatility() string {
 	return ""
 }
 
-func (s statement) wordAt(i int) string { return strings.ToLower(s.text[s.tokens[i].start:s.tokens[i].end]) }
+func (s statement) wordAt(i int) string {
+	return strings.ToLower(s.text[s.tokens[i].start:s.tokens[i].end])
+}
 
 func (s statement) callAt(i int) bool {
 	return i < len(s.tokens) && s.text[s.tokens[i].start] == '('

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// decimalType takes a decimal type apart.
+var decimalType = regexp.MustCompile(`^(?:DECIMAL|NUMERIC|DEC)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?$`)
+
+// integerTypes are the types that round a fraction away when text is cast to
+// them.
+var integerTypes = set("TINYINT", "INT1", "SMALLINT", "INT2", "INT16", "SHORT", "INTEGER", "INT", "INT4", "INT32", "SIGNED", "INTEGRAL",
+	"BIGINT", "INT8", "INT64", "LONG", "HUGEINT", "INT128", "UTINYINT", "UINT8", "USMALLINT", "UINT16", "UINTEGER", "UINT32",
+	"UBIGINT", "UINT64", "UHUGEINT", "UINT128")
+
+var timestampTypes = set("TIMESTAMP", "DATETIME", "TIMESTAMP_US", "TIMESTAMP WITHOUT TIME ZONE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+
+var zonedTypes = set("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE")
+
+var textTypes = set("VARCHAR", "TEXT", "STRING", "CHAR", "BPCHAR")
+
+// markStart begins the message of an error that one of rbt's own expressions
+// raises; the parts behind it are separated by markSep. No text of a user's
+// SQL is likely to begin so, and nothing happens if it does but a message
+// without a place.
+const (
+	markStart = "\x1erbt-value\x1e"
+	markSep   = "\x1e"
+)
+
+// conversion is the expression that turns the text column e into a value of a
+// type, and raises an error for every text that the type cannot hold as it
+// stands. A plain cast of DuckDB 1.5.6 would round '1.7' to an integer, cut a
+// time from a date, and drop the offset of a timestamp without a word.
+func (t *fileTable) conversion(e, column, typ string, d csvDialect) string {
+	upper := strings.Join(strings.Fields(strings.ToUpper(typ)), " ")
+	if textTypes[upper] {
+		return e
+	}
+	source := e
+	if d.decimal == "," && (integerTypes[upper] || decimalType.MatchString(upper) || upper == "DOUBLE" || upper == "FLOAT" || upper == "REAL") {
+		source = fmt.Sprintf("replace(%s, ',', '.')", e)
+	}
+	cast := fmt.Sprintf("TRY_CAST(%s AS %s)", source, typ)
+	switch {
+	case upper == "DATE" && d.date != "":
+		cast = fmt.Sprintf("CAST(try_strptime(%s, %s) AS DATE)", e, quoteText(d.date))
+	case (timestampTypes[upper] || zonedTypes[upper]) && d.time != "":
+		cast = fmt.Sprintf("CAST(try_strptime(%s, %s) AS %s)", e, quoteText(d.time), typ)
+	default:
+		if odd, exact := exactness(source, upper, typ); odd != "" {
+			cast = fmt.Sprintf("CASE WHEN %s THEN CASE WHEN %s THEN %s END ELSE %s END", odd, exact, cast, cast)
+		}
+	}
+	raise := "error(" + quoteText(markStart+t.name+markSep+column+markSep+typ+markSep) + " || " + e + ")"
+	return fmt.Sprintf("CASE WHEN %s IS NULL THEN NULL ELSE coalesce(%s, %s) END", e, cast, raise)
+}
+
+// exactness gives, for a type whose cast from text can lose something, a cheap
+// condition under which that is possible (odd) and the condition under which
+// nothing is lost all the same (exact). Both are "" where nothing can be lost.
+func exactness(e, upper, typ string) (odd, exact string) {
+	fraction := fmt.Sprintf("rtrim(split_part(trim(%s), '.', 2), '0')", e)
+	exponent := fmt.Sprintf("contains(lower(%s), 'e')", e)
+	switch {
+	case integerTypes[upper]:
+		odd = fmt.Sprintf("contains(%[1]s, '.') OR contains(%[1]s, 'e') OR contains(%[1]s, 'E')", e)
+		return odd, fmt.Sprintf("NOT %s AND %s = ''", exponent, fraction)
+	case decimalType.MatchString(upper):
+		scale := 3 // of DECIMAL without arguments
+		if m := decimalType.FindStringSubmatch(upper); m[1] != "" {
+			scale, _ = strconv.Atoi(m[2])
+		}
+		odd = fmt.Sprintf("strlen(%[1]s) - instr(%[1]s, '.') > %[2]d AND instr(%[1]s, '.') > 0 OR contains(%[1]s, 'e') OR contains(%[1]s, 'E')", e, scale)
+		return odd, fmt.Sprintf("NOT %s AND strlen(%s) <= %d", exponent, fraction, scale)
+	case upper == "DATE":
+		return fmt.Sprintf("strlen(%s) > 10", e),
+			fmt.Sprintf("TRY_CAST(%[1]s AS TIMESTAMP) = CAST(TRY_CAST(%[1]s AS DATE) AS TIMESTAMP)", e)
+	case timestampTypes[upper]:
+		digits := fractionDigits(upper)
+		// A text that is longer than date, time and so many digits may hold more
+		// of them, or an offset; that of a shorter one stands behind the date.
+		odd = fmt.Sprintf("strlen(%[1]s) > %[2]d OR contains(substr(%[1]s, 11), '+') OR contains(substr(%[1]s, 11), '-')", e, 19+min(digits, 1)+digits)
+		return odd, fmt.Sprintf(`regexp_full_match(trim(%s), '[0-9]+-[0-9]+-[0-9]+([ T][0-9:]+(\.[0-9]{0,%d}0*)?)?( ?([+-]00(:?00)?|[Zz]|UTC))?')`, e, digits)
+	case zonedTypes[upper]:
+		return fmt.Sprintf("strlen(%s) > 26", e), fmt.Sprintf(`NOT regexp_matches(%s, '\.[0-9]{6}[0-9]*[1-9]')`, e)
+	}
+	return "", ""
+}
+
+// fractionDigits is how many digits of a second a timestamp type holds.
+func fractionDigits(upper string) int {
+	switch upper {
+	case "TIMESTAMP_S":
+		return 0
+	case "TIMESTAMP_MS":
+		return 3
+	case "TIMESTAMP_NS":
+		return 9
+	}
+	return 6
+}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"rbt/internal/diag"
+)
+
+// mark is an error of one of rbt's own expressions, taken apart.
+type mark struct {
+	table, column, typ, value string
+}
+
+// markOf reads the mark in an engine's message; false where there is none.
+func markOf(message string) (mark, bool) {
+	_, rest, ok := strings.Cut(message, markStart)
+	if !ok {
+		return mark{}, false
+	}
+	parts := strings.SplitN(rest, markSep, 4)
+	if len(parts) < 4 {
+		return mark{}, false
+	}
+	return mark{parts[0], parts[1], parts[2], parts[3]}, true
+}
+
+var (
+	csvErrorFile = regexp.MustCompile(`(?m)^\s*file = (.*)$`)
+	csvErrorLine = regexp.MustCompile(`CSV Error on Line: (\d+)`)
+)
+
+// explain turns an error of reading the table into one with file and line. Errors
+// that are of something else come back as they are.
+func (t *fileTable) explain(err error) error {
+	var e *EngineError
+	if !errors.As(err, &e) {
+		return err
+	}
+	if m, ok := markOf(e.Message); ok && m.table == t.name {
+		return t.locateValue(m)
+	}
+	line := csvErrorLine.FindStringSubmatch(e.Message)
+	file := csvErrorFile.FindStringSubmatch(e.Message)
+	if line == nil || file == nil {
+		return err
+	}
+	for _, f := range t.files {
+		if f == file[1] {
+			return t.locateRecord(f, e.Message, line[1])
+		}
+	}
+	return err
+}
+
+// locateValue finds the first place of a value that could not be read.
+func (t *fileTable) locateValue(m mark) error {
+	d := dialectOf(t.options)
+	fallback := diag.Errorf(diag.SourceValue, t.pos, "%s, column %s: %q is not %s", t.name, m.column, firstRunes(m.value, 100), m.typ)
+	for _, f := range t.files {
+		p, found := t.searchFile(f, d, func(header, fields []string, line int) *diag.Diagnostic {
+			for i, h := range header {
+				if i < len(fields) && strings.EqualFold(h, m.column) && fields[i] == m.value {
+					p := t.problem(diag.SourceValue, f, line, "column %s: %q is not %s", m.column, firstRunes(m.value, 100), m.typ).
+						WithHint("mend the file, or declare the column as VARCHAR and convert it in a model")
+					return &p
+				}
+			}
+			return nil
+		})
+		if found {
+			return p
+		}
+	}
+	return fallback
+}
+
+// locateRecord finds the first record of a file that is not what its header
+// promises. The engine's own words are used where this reader finds nothing.
+func (t *fileTable) locateRecord(file, message, line string) error {
+	d := dialectOf(t.options)
+	p, found := t.searchFile(file, d, func(header, fields []string, line int) *diag.Diagnostic {
+		if len(fields) != len(header) {
+			p := t.problem(diag.SourceValue, file, line, "%d values are expected and %d are there", len(header), len(fields)).
+				WithHint("mend the line; a value that holds the delimiter must stand in quotes")
+			return &p
+		}
+		for _, v := range fields {
+			if d.encoding == "" && !utf8.ValidString(v) {
+				p := t.problem(diag.SourceValue, file, line, "the text is not UTF-8").WithHint("write `options: {encoding: latin-1}` if that is what it is")
+				return &p
+			}
+		}
+		return nil
+	})
+	if found {
+		return p
+	}
+	n, _ := strconv.Atoi(line)
+	text, _, _ := strings.Cut(message, "\nPossible")
+	return t.problem(diag.SourceValue, file, n, "%s", strings.Join(strings.Fields(text), " "))
+}
+
+// searchFile reads a file's records until look finds a problem.
+func (t *fileTable) searchFile(file string, d csvDialect, look func(header, fields []string, line int) *diag.Diagnostic) (diag.Diagnostic, bool) {
+	r, err := openCSV(file, compressionOf(file, t.options), d)
+	if err != nil {
+		return diag.Diagnostic{}, false
+	}
+	defer r.Close()
+	header := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		header[i] = c.Name
+	}
+	for first := d.header; ; first = false {
+		fields, line, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return diag.Diagnostic{}, false
+		}
+		if err != nil {
+			return t.problem(diag.SourceValue, file, line, "%v", err), true
+		}
+		if first {
+			header = fields
+			r.width = len(header)
+			continue
+		}
+		if p := look(header, fields, line); p != nil {
+			return *p, true
+		}
+	}
+}

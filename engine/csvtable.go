@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"rbt/internal/diag"
+	"rbt/internal/project"
+)
+
+// fileTable is a source or seed over files, turned into a query.
+type fileTable struct {
+	project *project.Project
+	name    string // as messages call it: source raw.orders, seed countries
+	pos     diag.Pos
+	pathPos diag.Pos
+	files   []string // absolute, sorted
+	options map[string]string
+	columns []project.Column // declared
+	extra   string           // keep | ignore | error
+}
+
+// csvGroup is a number of files that one read_csv reads: equal header, equal
+// compression.
+type csvGroup struct {
+	header      []string
+	compression string
+	files       []string
+}
+
+// problem is a diagnostic at a place in a data file; line 0 is the whole file.
+func (t *fileTable) problem(code diag.Code, file string, line int, format string, args ...any) diag.Diagnostic {
+	return diag.Errorf(code, diag.Pos{File: shownPath(t.project, file), Line: line}, format, args...).
+		WithNote(t.pos, "%s is declared here", t.name)
+}
+
+// csvQuery gives a query over CSV files whose columns are matched by name. Every
+// value reaches the query as text, and is converted by an expression that loses
+// nothing; so nothing is sniffed, rounded or cut.
+func (t *fileTable) csvQuery() (string, error) {
+	d := dialectOf(t.options)
+	groups, err := t.csvGroups(d)
+	if err != nil {
+		return "", err
+	}
+	names, problems := t.csvColumns(groups, d)
+	if len(problems) > 0 {
+		return "", problems.Err()
+	}
+	selects := make([]string, len(groups))
+	for i, g := range groups {
+		selects[i] = t.csvSelect(g, d, names)
+	}
+	return strings.Join(selects, "\nUNION ALL\n"), nil
+}
+
+// csvGroups reads the header of every file and puts together what is alike, in
+// the order of files.
+func (t *fileTable) csvGroups(d csvDialect) ([]*csvGroup, error) {
+	var groups []*csvGroup
+	at := map[string]*csvGroup{}
+	var problems diag.List
+	for _, f := range t.files {
+		compression := compressionOf(f, t.options)
+		header, err := t.csvHeader(f, compression, d)
+		if err != nil {
+			var p diag.Diagnostic
+			if !errors.As(err, &p) {
+				return nil, err
+			}
+			problems = append(problems, p)
+			continue
+		}
+		key := compression + "\x00" + strings.Join(header, "\x00")
+		g := at[key]
+		if g == nil {
+			g = &csvGroup{header: header, compression: compression}
+			at[key] = g
+			groups = append(groups, g)
+		}
+		g.files = append(g.files, f)
+	}
+	return groups, problems.Err()
+}
+
+// csvHeader gives the names of a file's columns: those of its header, or the
+// declared ones where it has none.
+func (t *fileTable) csvHeader(file, compression string, d csvDialect) ([]string, error) {
+	if !d.header {
+		names := make([]string, len(t.columns))
+		for i, c := range t.columns {
+			names[i] = c.Name
+		}
+		return names, nil
+	}
+	r, err := openCSV(file, compression, d)
+	if err != nil {
+		return nil, t.problem(diag.SourceMissing, file, 0, "cannot be read: %v", err)
+	}
+	defer r.Close()
+	header, line, err := r.next()
+	if errors.Is(err, io.EOF) {
+		return nil, t.problem(diag.SourceColumn, file, 0, "the file is empty: it has no header").
+			WithHint("remove it, or write the line with the names of its columns; header: false says that files have none")
+	}
+	if err != nil {
+		return nil, t.problem(diag.SourceValue, file, line, "the header cannot be read: %v", err)
+	}
+	return header, nil
+}
+
+// csvColumns gives the columns of the table, declared ones first, then the
+// others in the order in which files bring them, and reports every file that
+// does not fit.
+func (t *fileTable) csvColumns(groups []*csvGroup, d csvDialect) ([]string, diag.List) {
+	var problems diag.List
+	var names []string
+	known := map[string]bool{}
+	for _, c := range t.columns {
+		names = append(names, c.Name)
+		known[strings.ToLower(c.Name)] = true
+	}
+	declared := len(names)
+	for _, g := range groups {
+		file := g.files[0]
+		seen := map[string]bool{}
+		for i, h := range g.header {
+			lower := strings.ToLower(h)
+			used := known[lower] || t.extra != "ignore"
+			switch {
+			case used && h == "":
+				problems = append(problems, t.problem(diag.SourceColumn, file, 1+d.skip, "column %d has no name", i+1).
+					WithHint("name it in the file, or write `extra_columns: ignore`"))
+				continue
+			case used && seen[lower]:
+				problems = append(problems, t.problem(diag.SourceColumn, file, 1+d.skip, "two columns are called %s", h))
+			case !known[lower] && t.extra == "error":
+				p := t.problem(diag.SourceColumn, file, 1+d.skip, "column %s is not declared", h)
+				p.Hint = "declare it, or write `extra_columns: keep` or `ignore`"
+				if near := diag.Nearest(h, names[:declared]); near != "" {
+					p.Hint = fmt.Sprintf("did you mean the declared column %s?", near)
+				}
+				problems = append(problems, p)
+			case !known[lower] && t.extra != "ignore":
+				known[lower] = true
+				names = append(names, h)
+			}
+			seen[lower] = true
+		}
+		for _, c := range t.columns {
+			if seen[strings.ToLower(c.Name)] {
+				continue
+			}
+			p := t.problem(diag.SourceColumn, file, 1+d.skip, "the declared column %s is missing", c.Name)
+			if near := diag.Nearest(c.Name, g.header); near != "" {
+				p.Hint = fmt.Sprintf("the file has %s", near)
+			}
+			problems = append(problems, p)
+		}
+	}
+	return names, problems
+}
+
+// csvSelect is the query over one group. Inside it columns are called c0, c1 …,
+// so that no name of a file is ever a name that the engine has to agree with.
+func (t *fileTable) csvSelect(g *csvGroup, d csvDialect, names []string) string {
+	at := map[string]int{}
+	struc := make([]string, len(g.header))
+	for i, h := range g.header {
+		if _, twice := at[strings.ToLower(h)]; !twice {
+			at[strings.ToLower(h)] = i
+		}
+		struc[i] = fmt.Sprintf("c%d: 'VARCHAR'", i)
+	}
+	exprs := make([]string, len(names))
+	for i, n := range names {
+		column, ok := at[strings.ToLower(n)]
+		switch {
+		case !ok:
+			exprs[i] = "CAST(NULL AS VARCHAR)"
+		default:
+			exprs[i] = t.conversion(fmt.Sprintf("c%d", column), n, t.declaredType(n), d)
+		}
+		exprs[i] += " AS " + quoteIdent(n)
+	}
+	args := []string{
+		fileList(g.files), "columns = {" + strings.Join(struc, ", ") + "}", "auto_detect = false",
+		"delim = " + quoteText(d.delim), "quote = " + quoteText(byteText(d.quote)), "escape = " + quoteText(byteText(d.escape)),
+		fmt.Sprintf("header = %v", d.header), fmt.Sprintf("skip = %d", d.skip), "nullstr = " + quoteText(d.nullText),
+		"compression = " + quoteText(g.compression), "strict_mode = true", "null_padding = false", "ignore_errors = false",
+		"hive_partitioning = false", "union_by_name = false",
+	}
+	if d.comment != 0 {
+		args = append(args, "comment = "+quoteText(byteText(d.comment)))
+	}
+	if d.encoding != "" {
+		args = append(args, "encoding = "+quoteText(d.encoding))
+	}
+	return "SELECT " + strings.Join(exprs, ", ") + "\nFROM read_csv(" + strings.Join(args, ", ") + ")"
+}
+
+// declaredType is the type that was declared for a column, VARCHAR where none
+// was.
+func (t *fileTable) declaredType(name string) string {
+	for _, c := range t.columns {
+		if strings.EqualFold(c.Name, name) && c.Type != "" {
+			return c.Type
+		}
+	}
+	return "VARCHAR"
+}
+
+func byteText(b byte) string {
+	if b == 0 {
+		return ""
+	}
+	return string(rune(b))
+}
+
+// fileList is a list of files as a table function takes it.
+func fileList(files []string) string {
+	quoted := make([]string, len(files))
+	for i, f := range files {
+		quoted[i] = quoteText(literalPath(f))
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"rbt/internal/lake"
+	"rbt/internal/project"
+)
+
+// expandPatterns gives the files that patterns name, sorted, each once. A
+// pattern that names an existing file means that file, whatever characters its
+// name has. Hidden files and folders are met only where a pattern names them.
+func expandPatterns(patterns []string) ([]string, error) {
+	var files []string
+	for _, p := range patterns {
+		info, err := os.Stat(p)
+		switch {
+		case err == nil && info.IsDir():
+			return nil, fmt.Errorf("%s is a folder; name its files, as in %s", p, filepath.Join(p, "**", "*.csv"))
+		case err == nil:
+			files = append(files, p)
+			continue
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("look for files: %w", err)
+		}
+		found, err := doublestar.FilepathGlob(p, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors(), doublestar.WithNoHidden())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("look for files %s: %w", p, err)
+		}
+		files = append(files, found...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// fileStamps takes the identity of files now. The names are those that receipts
+// use.
+func fileStamps(p *project.Project, files []string) (map[string]lake.FileStamp, error) {
+	stamps := make(map[string]lake.FileStamp, len(files))
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			return nil, fmt.Errorf("look at source file: %w", err)
+		}
+		stamps[shownPath(p, f)] = lake.FileStamp{Size: info.Size(), Mtime: info.ModTime().UnixNano(), Ctime: changeTime(info)}
+	}
+	return stamps, nil
+}
+
+// shownPath is the name of a file in messages and receipts: relative to the
+// project where it lies in it, with "/" on every system.
+func shownPath(p *project.Project, file string) string {
+	if p != nil {
+		if rel, err := filepath.Rel(p.Dir, file); err == nil && filepath.IsLocal(rel) {
+			file = rel
+		}
+	}
+	return filepath.ToSlash(file)
+}
+
+// compressionOf is how a file is compressed: what the options say, else what its
+// name ends in. The words are DuckDB's.
+func compressionOf(file string, options map[string]string) string {
+	if c := options["compression"]; c != "" {
+		return c
+	}
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".gz", ".gzip":
+		return "gzip"
+	case ".zst", ".zstd":
+		return "zstd"
+	}
+	return "none"
+}
+
+// openFile opens a file for reading its plain content.
+func openFile(file, compression string) (io.ReadCloser, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	var r io.Reader
+	var closers []io.Closer
+	switch compression {
+	case "gzip":
+		z, zerr := gzip.NewReader(f)
+		if zerr == io.EOF { // nothing at all, which gunzip takes for an empty file
+			r = strings.NewReader("")
+			break
+		}
+		r, err = z, zerr
+		closers = append(closers, z)
+	case "zstd":
+		z, zerr := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+		if r, err = z, zerr; zerr == nil {
+			closers = append(closers, z.IOReadCloser())
+		}
+	default:
+		r = f
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("read %s as %s: %w", file, compression, err)
+	}
+	return &plainFile{Reader: r, closers: append(closers, f)}, nil
+}
+
+type plainFile struct {
+	io.Reader
+	closers []io.Closer
+}
+
+// Close closes the decoder and the file.
+func (p *plainFile) Close() error {
+	var err error
+	for _, c := range p.closers {
+		if cerr := c.Close(); err == nil {
+			err = cerr
+		}
+	}
+	return err
+}
