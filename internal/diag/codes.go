@@ -101,6 +101,13 @@ const (
 	PublishFault    Code = "RBT5013" // the file system refused a step of a publish
 )
 
+// Assertions.
+const (
+	TestColumn   Code = "RBT6001" // a test on a column that its relation does not have
+	TestArgument Code = "RBT6002" // an argument that the test or the column's type cannot take
+	TestQuery    Code = "RBT6003" // a test whose query could not be run
+)
+
 // Ingest: the declaration (70xx) and the records (71xx).
 const (
 	IngestUnknownRecord  Code = "RBT7001" // a record type that is not declared

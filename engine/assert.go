@@ -1,0 +1,446 @@
+package engine
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/project"
+)
+
+// subject is the relation that an assertion looks at: its text in SQL and the
+// columns that it has, nil where they are not known before the query runs.
+type subject struct {
+	from    string
+	columns []lake.Column
+}
+
+// check is an assertion as SQL. Rows selects what violates it, one row a
+// violation; Checked counts what was looked at ("" where a count means nothing).
+// Expected is what should hold, as the end of "expected …".
+type check struct {
+	Rows     string
+	Checked  string
+	Expected string
+	// Footer names the column whose NULL count alone decides, so that a file's
+	// footer can answer in place of a scan; "" for every other check.
+	Footer string
+}
+
+// Count is the query that gives the number of violations, at most limit where
+// that is not 0.
+func (c check) Count(limit int) string {
+	if limit > 0 {
+		return fmt.Sprintf("SELECT count(*) FROM (%s\nLIMIT %d)", c.Rows, limit)
+	}
+	return "SELECT count(*) FROM (" + c.Rows + "\n)"
+}
+
+// isRowWise reports whether a violation is a property of its row alone, so that
+// an increment needs to be asked only about its new part.
+func isRowWise(kind string) bool {
+	switch kind {
+	case "not_null", "accepted_values", "range", "matches", "expression", "relationships":
+		return true
+	}
+	return false
+}
+
+// genericCheck turns a built-in assertion into SQL over a relation. parent is
+// the text of the other relation of relationships and of row_count's equal_to;
+// now is the clock of the run. A column that does not exist, and a value that
+// the column's type cannot hold, are diagnostics at the test's place.
+func genericCheck(t *project.Test, s subject, parent string, now time.Time) (check, error) {
+	a := assertion{test: t, from: s.from}
+	if t.Where != "" {
+		a.from = "(SELECT * FROM " + s.from + " WHERE (" + t.Where + "\n))"
+	}
+	for _, name := range t.Columns {
+		column, err := findColumn(t, name, s.columns)
+		if err != nil {
+			return check{}, err
+		}
+		a.columns = append(a.columns, column)
+	}
+	c, err := a.build(parent, now)
+	if err != nil {
+		return check{}, err
+	}
+	if c.Checked == "" {
+		c.Checked = "SELECT count(*) FROM " + a.from
+	}
+	if t.Where == "" && t.Kind == "not_null" {
+		c.Footer = a.columns[0].Name
+	}
+	return c, nil
+}
+
+// findColumn finds a column whatever its case, as DuckDB does.
+func findColumn(t *project.Test, name string, columns []lake.Column) (lake.Column, error) {
+	if columns == nil {
+		return lake.Column{Name: name}, nil
+	}
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		if strings.EqualFold(c.Name, name) {
+			return c, nil
+		}
+		names[i] = c.Name
+	}
+	d := diag.Errorf(diag.TestColumn, t.Pos, "test %s: %s has no column %q", t.Kind, t.Node, name)
+	if near := diag.Nearest(name, names); near != "" {
+		return lake.Column{}, d.WithHint("did you mean %q? Columns: %s", near, strings.Join(names, ", "))
+	}
+	return lake.Column{}, d.WithHint("columns: %s", strings.Join(names, ", "))
+}
+
+// assertion is a test being turned into SQL: from is the relation with the
+// test's where, columns are the test's.
+type assertion struct {
+	test    *project.Test
+	from    string
+	columns []lake.Column
+}
+
+func (a assertion) build(parent string, now time.Time) (check, error) {
+	switch a.test.Kind {
+	case "not_null":
+		return check{Rows: a.where(a.column() + " IS NULL"), Expected: a.label() + " to be set on every row"}, nil
+	case "unique":
+		return a.unique(), nil
+	case "accepted_values":
+		return a.acceptedValues()
+	case "relationships":
+		return a.relationships(parent), nil
+	case "range":
+		return a.inRange()
+	case "row_count":
+		return a.rowCount(parent), nil
+	case "expression":
+		return a.expression(), nil
+	case "matches":
+		return a.matches(), nil
+	case "freshness":
+		return a.freshness(now), nil
+	case "not_constant":
+		return a.notConstant(), nil
+	case "sequence":
+		return a.sequence()
+	}
+	return check{}, fmt.Errorf("assertion %s is no built-in one", a.test.Kind)
+}
+
+func (a assertion) column() string { return quoteIdent(a.columns[0].Name) }
+
+func (a assertion) label() string {
+	names := make([]string, len(a.columns))
+	for i, c := range a.columns {
+		names[i] = c.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a assertion) where(condition string) string {
+	return "SELECT * FROM " + a.from + " WHERE " + condition
+}
+
+// unlessNull is a condition on rows whose column is set, or with `nulls: fail`
+// on every row.
+func (a assertion) unlessNull(condition string) string {
+	if a.test.FailNulls {
+		return fmt.Sprintf("(%s IS NULL OR (%s))", a.column(), condition)
+	}
+	return fmt.Sprintf("(%s IS NOT NULL AND (%s))", a.column(), condition)
+}
+
+// checkedRows counts the rows that an assertion on one column looks at.
+func (a assertion) checkedRows() string {
+	if a.test.FailNulls {
+		return ""
+	}
+	return "SELECT count(" + a.column() + ") FROM " + a.from
+}
+
+// unique gives a row for every key that occurs more than once. A key with a
+// NULL in it is ignored, or with `nulls: fail` a violation.
+func (a assertion) unique() check {
+	keys := make([]string, len(a.columns))
+	set := make([]string, len(a.columns))
+	for i, c := range a.columns {
+		keys[i] = quoteIdent(c.Name)
+		set[i] = keys[i] + " IS NOT NULL"
+	}
+	list, allSet := strings.Join(keys, ", "), strings.Join(set, " AND ")
+	c := check{Expected: a.label() + " to be unique"}
+	if a.test.FailNulls {
+		c.Rows = fmt.Sprintf("SELECT %s, count(*) AS n_rows FROM %s GROUP BY ALL HAVING count(*) > 1 OR NOT (%s)", list, a.from, allSet)
+		return c
+	}
+	c.Rows = fmt.Sprintf("SELECT %s, count(*) AS n_rows FROM %s WHERE %s GROUP BY ALL HAVING count(*) > 1", list, a.from, allSet)
+	c.Checked = fmt.Sprintf("SELECT count(*) FROM %s WHERE %s", a.from, allSet)
+	return c
+}
+
+func (a assertion) acceptedValues() (check, error) {
+	var literals, shown []string
+	for _, v := range a.test.Args.Values {
+		if v == nil {
+			continue
+		}
+		literal, err := a.literal(*v)
+		if err != nil {
+			return check{}, err
+		}
+		literals, shown = append(literals, literal), append(shown, *v)
+	}
+	if len(literals) == 0 {
+		return check{}, diag.Errorf(diag.TestArgument, a.test.Pos, "accepted_values: the list of values is empty, so no row could ever pass")
+	}
+	return check{
+		Rows:     a.where(a.unlessNull(a.column() + " NOT IN (" + strings.Join(literals, ", ") + ")")),
+		Checked:  a.checkedRows(),
+		Expected: a.label() + " to be one of " + shorten(shown),
+	}, nil
+}
+
+// shorten lists the first values, so that a list of thousands stays a line.
+func shorten(values []string) string {
+	const most = 10
+	if len(values) <= most {
+		return strings.Join(values, ", ")
+	}
+	return fmt.Sprintf("%s, … (%d values)", strings.Join(values[:most], ", "), len(values))
+}
+
+// relationships is an anti-join, which a NULL among the parent's keys does not
+// disturb as it would NOT IN.
+func (a assertion) relationships(parent string) check {
+	field := quoteIdent(a.test.Args.Field)
+	rows := fmt.Sprintf("SELECT child.* FROM (SELECT * FROM %s WHERE %s IS NOT NULL) AS child ANTI JOIN (SELECT %s AS parent_key FROM %s) AS parent ON child.%s = parent.parent_key",
+		a.from, a.column(), field, parent, a.column())
+	if a.test.FailNulls {
+		rows += " UNION ALL " + a.where(a.column()+" IS NULL")
+	}
+	return check{
+		Rows:     rows,
+		Checked:  a.checkedRows(),
+		Expected: fmt.Sprintf("every %s to be a %s of %s", a.label(), a.test.Args.Field, a.test.Args.To),
+	}
+}
+
+func (a assertion) inRange() (check, error) {
+	args := a.test.Args
+	var outside, said []string
+	bound := func(text *string, exclusive bool, op, opEqual, less, lessEqual string) error {
+		if text == nil {
+			return nil
+		}
+		literal, err := a.bound(*text)
+		if err != nil {
+			return err
+		}
+		if exclusive {
+			outside = append(outside, a.column()+" "+opEqual+" "+literal)
+			said = append(said, less+" "+*text)
+		} else {
+			outside = append(outside, a.column()+" "+op+" "+literal)
+			said = append(said, lessEqual+" "+*text)
+		}
+		return nil
+	}
+	if err := bound(args.Min, args.ExclusiveMin, "<", "<=", ">", ">="); err != nil {
+		return check{}, err
+	}
+	if err := bound(args.Max, args.ExclusiveMax, ">", ">=", "<", "<="); err != nil {
+		return check{}, err
+	}
+	if isFloat(a.columns[0].Type) {
+		// NaN sorts above every number, so that a lower bound alone would let it pass.
+		outside = append(outside, "isnan("+a.column()+")")
+	}
+	return check{
+		Rows:     a.where(a.unlessNull(strings.Join(outside, " OR "))),
+		Checked:  a.checkedRows(),
+		Expected: a.label() + " to be " + strings.Join(said, " and "),
+	}, nil
+}
+
+// rowCount gives one row with the count where it is wrong.
+func (a assertion) rowCount(parent string) check {
+	args := a.test.Args
+	var wrong, said []string
+	add := func(value *string, op, words string) {
+		if value != nil {
+			wrong = append(wrong, "n_rows "+op+" "+quoteText(*value)+"::HUGEINT")
+			said = append(said, words+" "+*value)
+		}
+	}
+	add(args.Min, "<", "at least")
+	add(args.Max, ">", "at most")
+	add(args.Equal, "<>", "exactly")
+	from := fmt.Sprintf("(SELECT count(*) AS n_rows FROM %s) AS counted", a.from)
+	if args.EqualTo != "" {
+		from += fmt.Sprintf(", (SELECT count(*) AS n_expected FROM %s) AS other", parent)
+		wrong = append(wrong, "n_rows <> n_expected")
+		said = append(said, "as many as "+args.EqualTo)
+	}
+	return check{
+		Rows:     "SELECT * FROM " + from + " WHERE " + strings.Join(wrong, " OR "),
+		Expected: "the number of rows to be " + strings.Join(said, " and "),
+	}
+}
+
+// expression casts to BOOLEAN, so that the texts 'false' and 'true' and the
+// numbers 0 and 1 mean what they say.
+func (a assertion) expression() check {
+	held := "true"
+	if a.test.FailNulls {
+		held = "false"
+	}
+	sql := a.test.Args.SQL
+	return check{
+		Rows:     a.where(fmt.Sprintf("NOT coalesce(CAST((%s\n) AS BOOLEAN), %s)", sql, held)),
+		Expected: strings.Join(strings.Fields(sql), " ") + " on every row",
+	}
+}
+
+func (a assertion) matches() check {
+	pattern := a.test.Args.Pattern
+	return check{
+		Rows:     a.where(a.unlessNull(fmt.Sprintf("NOT regexp_matches(CAST(%s AS VARCHAR), %s)", a.column(), quoteText(pattern)))),
+		Checked:  a.checkedRows(),
+		Expected: a.label() + " to match " + pattern,
+	}
+}
+
+// freshness compares with the clock of the run; a table without any value is
+// not fresh.
+func (a assertion) freshness(now time.Time) check {
+	oldest := now.UTC().Add(-a.test.Args.MaxAge)
+	return check{
+		Rows: fmt.Sprintf("SELECT newest FROM (SELECT max(%s) AS newest FROM %s) AS latest WHERE newest IS NULL OR CAST(newest AS TIMESTAMPTZ) < %s::TIMESTAMPTZ",
+			a.column(), a.from, quoteText(oldest.Format("2006-01-02 15:04:05.999999")+"+00")),
+		Expected: fmt.Sprintf("the newest %s to be at most %s old", a.label(), a.test.Args.MaxAge),
+	}
+}
+
+// notConstant fails where there is exactly one value; a table without values
+// has none that could be constant.
+func (a assertion) notConstant() check {
+	return check{
+		Rows:     fmt.Sprintf("SELECT * FROM (SELECT count(DISTINCT %s) AS n_values, any_value(%s) AS the_value FROM %s) AS counted WHERE n_values = 1", a.column(), a.column(), a.from),
+		Checked:  a.checkedRows(),
+		Expected: a.label() + " to have more than one value",
+	}
+}
+
+// sequence compares each value with the one before it in order.
+func (a assertion) sequence() (check, error) {
+	step := "1"
+	if a.test.Args.Value != nil {
+		step = *a.test.Args.Value
+	}
+	literal, err := a.step(step)
+	if err != nil {
+		return check{}, err
+	}
+	return check{
+		Rows: fmt.Sprintf("SELECT previous_value, this_value FROM (SELECT %[1]s AS this_value, lag(%[1]s) OVER (ORDER BY %[1]s) AS previous_value FROM %[2]s WHERE %[1]s IS NOT NULL) AS pairs WHERE previous_value IS NOT NULL AND this_value <> previous_value + %[3]s",
+			a.column(), a.from, literal),
+		Checked:  a.checkedRows(),
+		Expected: fmt.Sprintf("each %s to be the one before plus %s", a.label(), step),
+	}, nil
+}
+
+// numberText keeps exponents short, so that no value makes a number of a
+// million digits.
+var numberText = regexp.MustCompile(`^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$`)
+
+func isInteger(typ string) bool { return integerTypes[typ] }
+func isFloat(typ string) bool   { return typ == "DOUBLE" || typ == "FLOAT" }
+
+func isTemporal(typ string) bool {
+	return typ == "DATE" || strings.HasPrefix(typ, "TIMESTAMP") || strings.HasPrefix(typ, "TIME")
+}
+
+// exactNumber is a number in YAML spelling as SQL that loses nothing: HUGEINT
+// for a whole number, else a decimal as wide as needed.
+func exactNumber(text string) (literal string, whole, ok bool) {
+	if !numberText.MatchString(text) {
+		return "", false, false
+	}
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return "", false, false
+	}
+	if r.IsInt() {
+		return quoteText(r.Num().String()) + "::HUGEINT", true, r.Num().BitLen() < 127
+	}
+	digits := strings.TrimRight(r.FloatString(37), "0")
+	back, _ := new(big.Rat).SetString(digits)
+	scale := len(digits) - strings.IndexByte(digits, '.') - 1
+	if back.Cmp(r) != 0 || len(digits) > 38 {
+		return "", false, false
+	}
+	return fmt.Sprintf("%s::DECIMAL(38,%d)", quoteText(digits), scale), false, true
+}
+
+// literal is a value in YAML spelling as the column's type. A value that the
+// type cannot hold could never occur, which is a mistake and not a failure.
+func (a assertion) literal(text string) (string, error) {
+	typ := a.columns[0].Type
+	isDecimal := decimalType.MatchString(typ)
+	switch {
+	case typ == "" || typ == "VARCHAR":
+		return quoteText(text), nil
+	case isInteger(typ) || isDecimal:
+		literal, whole, ok := exactNumber(text)
+		if !ok || isInteger(typ) && !whole {
+			return "", a.wrongValue(text)
+		}
+		return literal, nil
+	case isFloat(typ):
+		if _, _, ok := exactNumber(text); !ok && !slices.Contains([]string{"nan", "inf", "-inf", "infinity", "-infinity"}, strings.ToLower(text)) {
+			return "", a.wrongValue(text)
+		}
+	}
+	return "CAST(" + quoteText(text) + " AS " + typ + ")", nil
+}
+
+// bound is a limit of a range: unlike a value it need not be one that the
+// column can hold (at least 0.5, of an integer).
+func (a assertion) bound(text string) (string, error) {
+	typ := a.columns[0].Type
+	if isInteger(typ) || decimalType.MatchString(typ) {
+		literal, _, ok := exactNumber(text)
+		if !ok {
+			return "", a.wrongValue(text)
+		}
+		return literal, nil
+	}
+	return a.literal(text)
+}
+
+func (a assertion) step(text string) (string, error) {
+	if isTemporal(a.columns[0].Type) {
+		if numberText.MatchString(text) {
+			return "", diag.Errorf(diag.TestArgument, a.test.Pos, "sequence: %s is a %s, and its step %q has no unit", a.label(), a.columns[0].Type, text).
+				WithHint("write the step as an interval, as `step: 1 day`")
+		}
+		return "CAST(" + quoteText(text) + " AS INTERVAL)", nil
+	}
+	literal, _, ok := exactNumber(text)
+	if !ok {
+		return "", a.wrongValue(text)
+	}
+	return literal, nil
+}
+
+func (a assertion) wrongValue(text string) error {
+	return diag.Errorf(diag.TestArgument, a.test.Pos, "%s: %q is no value of the type %s, which %s has", a.test.Kind, text, a.columns[0].Type, a.label())
+}

@@ -1,0 +1,355 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/project"
+)
+
+var clock = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+func spelled(s string) *string { return &s }
+
+func counted(t testing.TB, s *session, c check, limit int) (failures, checked int64) {
+	t.Helper()
+	one := func(query string) (n int64) {
+		if err := s.Query(context.Background(), query, func(v []any) error { n = v[0].(int64); return nil }); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		return n
+	}
+	return one(c.Count(limit)), one(c.Checked)
+}
+
+func TestAssertionCounts(t *testing.T) {
+	db, err := openDatabase(context.Background(), project.Engine{}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s, err := db.session(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, sql := range []string{
+		`CREATE TABLE parent(id BIGINT)`, `INSERT INTO parent VALUES (1), (2), (NULL)`,
+		`CREATE TABLE data(id BIGINT, "a b" VARCHAR, d DECIMAL(9,2), f DOUBLE, ok BOOLEAN, day DATE, "at" TIMESTAMP, l INTEGER[])`,
+		`INSERT INTO data VALUES
+			(1, 'it''s', 1.50, 1.0, true, '2026-03-01', '2026-03-04 11:00:00', [1]),
+			(2, '007', 2.25, 'nan', false, '2026-03-02', NULL, [1]),
+			(2, 'é', NULL, 'inf', NULL, '2026-03-04', '2026-03-01 00:00:00', NULL),
+			(NULL, NULL, -1.00, NULL, true, NULL, NULL, [])`,
+		`CREATE TABLE void AS FROM data WHERE false`,
+	} {
+		if err := s.Exec(context.Background(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	columns := []lake.Column{{Name: "id", Type: "BIGINT"}, {Name: "a b", Type: "VARCHAR"}, {Name: "d", Type: "DECIMAL(9,2)"}, {Name: "f", Type: "DOUBLE"},
+		{Name: "ok", Type: "BOOLEAN"}, {Name: "day", Type: "DATE"}, {Name: "at", Type: "TIMESTAMP"}, {Name: "l", Type: "INTEGER[]"}}
+	on := func(kind string, args project.TestArgs, columns ...string) project.Test {
+		return project.Test{Kind: kind, Node: "data", Columns: columns, Args: args}
+	}
+	cases := []struct {
+		name              string
+		test              project.Test
+		failures, checked int64
+		void              int64 // failures on a table without rows
+	}{
+		{"not_null", on("not_null", project.TestArgs{}, "id"), 1, 4, 0},
+		{"not_null quoted", on("not_null", project.TestArgs{}, "A B"), 1, 4, 0},
+		{"not_null NaN is set", on("not_null", project.TestArgs{}, "f"), 1, 4, 0},
+		{"not_null nested", on("not_null", project.TestArgs{}, "l"), 1, 4, 0},
+		{"unique", on("unique", project.TestArgs{}, "id"), 1, 3, 0},
+		{"unique passes", on("unique", project.TestArgs{}, "a b"), 0, 3, 0},
+		{"unique composite ignores NULL keys", on("unique", project.TestArgs{}, "id", "d"), 0, 2, 0},
+		{"unique nested", on("unique", project.TestArgs{}, "l"), 1, 3, 0},
+		{"accepted text keeps its spelling", on("accepted_values", project.TestArgs{Values: []*string{spelled("it's"), spelled("007"), nil}}, "a b"), 1, 3, 0},
+		{"accepted text that looks like a number", on("accepted_values", project.TestArgs{Values: []*string{spelled("7"), spelled("it's"), spelled("é")}}, "a b"), 1, 3, 0},
+		{"accepted integers", on("accepted_values", project.TestArgs{Values: []*string{spelled("002"), spelled("3")}}, "id"), 1, 3, 0},
+		{"accepted decimals", on("accepted_values", project.TestArgs{Values: []*string{spelled("1.5"), spelled("-1")}}, "d"), 1, 3, 0},
+		{"accepted doubles", on("accepted_values", project.TestArgs{Values: []*string{spelled("nan"), spelled("1e0")}}, "f"), 1, 3, 0},
+		{"accepted booleans", on("accepted_values", project.TestArgs{Values: []*string{spelled("true")}}, "ok"), 1, 3, 0},
+		{"accepted dates", on("accepted_values", project.TestArgs{Values: []*string{spelled("2026-03-01")}}, "day"), 2, 3, 0},
+		{"relationships", on("relationships", project.TestArgs{To: "parent", Field: "id"}, "id"), 0, 3, 0},
+		{"range integers by a fraction", on("range", project.TestArgs{Min: spelled("1.5")}, "id"), 1, 3, 0},
+		{"range beyond the type", on("range", project.TestArgs{Max: spelled("99999999999999999999")}, "id"), 0, 3, 0},
+		{"range finer than the scale", on("range", project.TestArgs{Max: spelled("2.2499")}, "d"), 1, 3, 0},
+		{"range inclusive", on("range", project.TestArgs{Min: spelled("-1"), Max: spelled("2.25")}, "d"), 0, 3, 0},
+		{"range exclusive", on("range", project.TestArgs{Min: spelled("-1"), Max: spelled("2.25"), ExclusiveMin: true, ExclusiveMax: true}, "d"), 2, 3, 0},
+		{"range NaN is in no range", on("range", project.TestArgs{Min: spelled("0")}, "f"), 1, 3, 0},
+		{"range dates", on("range", project.TestArgs{Min: spelled("2026-03-02")}, "day"), 1, 3, 0},
+		{"row_count", on("row_count", project.TestArgs{Min: spelled("1"), Max: spelled("4")}), 0, 4, 1},
+		{"row_count equal_to", on("row_count", project.TestArgs{EqualTo: "parent"}), 1, 4, 1},
+		{"expression NULL is no violation", on("expression", project.TestArgs{SQL: "d > 0 -- positive"}), 1, 4, 0},
+		{"expression text false", on("expression", project.TestArgs{SQL: "CASE WHEN id = 1 THEN 'false' ELSE 'true' END"}), 1, 4, 0},
+		{"matches", on("matches", project.TestArgs{Pattern: "^[0-9]+$"}, "a b"), 2, 3, 0},
+		{"freshness", on("freshness", project.TestArgs{MaxAge: 2 * time.Hour}, "at"), 0, 4, 1},
+		{"freshness stale", on("freshness", project.TestArgs{MaxAge: time.Minute}, "at"), 1, 4, 1},
+		{"not_constant", on("not_constant", project.TestArgs{}, "id"), 0, 3, 0},
+		{"sequence has a gap and a repeat", on("sequence", project.TestArgs{}, "id"), 1, 3, 0},
+		{"sequence of days", on("sequence", project.TestArgs{Value: spelled("1 day")}, "day"), 1, 3, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			for _, from := range []string{"data", "void"} {
+				got, err := genericCheck(&c.test, subject{from, columns}, "parent", clock)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := [2]int64{c.failures, c.checked}
+				if from == "void" {
+					want = [2]int64{c.void, 0}
+				}
+				failures, checked := counted(t, s, got, 0)
+				if diff := cmp.Diff(want, [2]int64{failures, checked}); diff != "" {
+					t.Errorf("on %s: %s\n%s", from, diff, got.Rows)
+				}
+			}
+		})
+	}
+	t.Run("limit", func(t *testing.T) {
+		test := on("accepted_values", project.TestArgs{Values: []*string{spelled("x")}}, "a b")
+		c, err := genericCheck(&test, subject{"data", columns}, "", clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := counted(t, s, c, 2); n != 2 {
+			t.Errorf("limit 2 counts %d", n)
+		}
+	})
+	t.Run("where", func(t *testing.T) {
+		test := on("not_null", project.TestArgs{}, "id")
+		test.Where = "f IS NOT NULL -- only these"
+		c, err := genericCheck(&test, subject{"data", columns}, "", clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, of := counted(t, s, c, 0); n != 0 || of != 3 {
+			t.Errorf("where: %d of %d", n, of)
+		}
+	})
+}
+
+func TestAssertionMistakes(t *testing.T) {
+	pos := diag.Pos{File: "models/data.sql", Line: 3, Col: 5}
+	columns := []lake.Column{{Name: "amount", Type: "BIGINT"}, {Name: "price", Type: "DECIMAL(9,2)"}, {Name: "day", Type: "DATE"}, {Name: "f", Type: "DOUBLE"}}
+	cases := []struct {
+		name string
+		test project.Test
+		want string
+	}{
+		{"unknown column", project.Test{Kind: "not_null", Columns: []string{"amonut"}}, `models/data.sql:3:5: test not_null: data has no column "amonut" [RBT6001]`},
+		{"empty list", project.Test{Kind: "accepted_values", Columns: []string{"amount"}}, `models/data.sql:3:5: accepted_values: the list of values is empty, so no row could ever pass [RBT6002]`},
+		{"only NULL", project.Test{Kind: "accepted_values", Columns: []string{"amount"}, Args: project.TestArgs{Values: []*string{nil}}}, `models/data.sql:3:5: accepted_values: the list of values is empty, so no row could ever pass [RBT6002]`},
+		{"fraction for an integer", project.Test{Kind: "accepted_values", Columns: []string{"amount"}, Args: project.TestArgs{Values: []*string{spelled("1.5")}}}, `models/data.sql:3:5: accepted_values: "1.5" is no value of the type BIGINT, which amount has [RBT6002]`},
+		{"word for a number", project.Test{Kind: "range", Columns: []string{"price"}, Args: project.TestArgs{Min: spelled("low")}}, `models/data.sql:3:5: range: "low" is no value of the type DECIMAL(9,2), which price has [RBT6002]`},
+		{"word for a double", project.Test{Kind: "range", Columns: []string{"f"}, Args: project.TestArgs{Min: spelled("low")}}, `models/data.sql:3:5: range: "low" is no value of the type DOUBLE, which f has [RBT6002]`},
+		{"step without a unit", project.Test{Kind: "sequence", Columns: []string{"day"}}, `models/data.sql:3:5: sequence: day is a DATE, and its step "1" has no unit [RBT6002]`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.test.Node, c.test.Pos = "data", pos
+			_, err := genericCheck(&c.test, subject{"data", columns}, "", clock)
+			var d diag.Diagnostic
+			if !errors.As(err, &d) {
+				t.Fatalf("no diagnostic: %v", err)
+			}
+			if diff := cmp.Diff(c.want, d.Error()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// row is a row of a random table, the column n as exact text and x as a float.
+type row struct {
+	n    *int64
+	word *string
+	x    *float64
+}
+
+// TestAssertionsAgainstNaive compares every row-wise assertion and unique with
+// a loop in Go, on random tables full of NULLs, repeats, NaN and odd text.
+func TestAssertionsAgainstNaive(t *testing.T) {
+	db, err := openDatabase(context.Background(), project.Engine{}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s, err := db.session(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	words := []string{"", "a", "A", "it's", `q"q`, "é", "e\u0301", "null", "007", "7", "a\nb", "--x", "日本"}
+	numbers := []int64{0, 1, -1, 7, 9007199254740993, math.MaxInt64, math.MinInt64}
+	floats := []float64{0, math.Copysign(0, -1), 1.5, math.NaN(), math.Inf(1), math.Inf(-1), 1e308}
+	columns := []lake.Column{{Name: "n", Type: "BIGINT"}, {Name: "word", Type: "VARCHAR"}, {Name: "x", Type: "DOUBLE"}}
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) row {
+			return row{
+				n:    rapid.Ptr(rapid.SampledFrom(numbers), true).Draw(rt, "n"),
+				word: rapid.Ptr(rapid.SampledFrom(words), true).Draw(rt, "word"),
+				x:    rapid.Ptr(rapid.SampledFrom(floats), true).Draw(rt, "x"),
+			}
+		}), 0, 12).Draw(rt, "rows")
+		values := []string{"(NULL::BIGINT, NULL::VARCHAR, NULL::DOUBLE, false)"}
+		for _, r := range rows {
+			values = append(values, fmt.Sprintf("(%s, %s, %s, true)", sqlOf(r.n, func(v int64) string { return quoteText(strconv.FormatInt(v, 10)) + "::BIGINT" }),
+				sqlOf(r.word, quoteText), sqlOf(r.x, func(v float64) string { return quoteText(strconv.FormatFloat(v, 'g', -1, 64)) + "::DOUBLE" })))
+		}
+		from := "(SELECT n, word, x FROM (VALUES " + strings.Join(values, ", ") + ") AS v(n, word, x, is_row) WHERE is_row)"
+		failNulls := rapid.Bool().Draw(rt, "fail_nulls")
+		wordList := rapid.SliceOfNDistinct(rapid.SampledFrom(words), 1, 5, rapid.ID).Draw(rt, "accepted")
+		low := rapid.SampledFrom(numbers).Draw(rt, "low")
+		exclusive := rapid.Bool().Draw(rt, "exclusive")
+		accepted := make([]*string, len(wordList))
+		for i := range wordList {
+			accepted[i] = &wordList[i]
+		}
+		lowText := strconv.FormatInt(low, 10)
+		count := func(violates func(row) bool) (n int64) {
+			for _, r := range rows {
+				if violates(r) {
+					n++
+				}
+			}
+			return n
+		}
+		pattern := regexp.MustCompile("^[a-z0-9]+$")
+		for _, c := range []struct {
+			test project.Test
+			want int64
+		}{
+			{project.Test{Kind: "not_null", Columns: []string{"x"}}, count(func(r row) bool { return r.x == nil })},
+			{project.Test{Kind: "accepted_values", Columns: []string{"word"}, Args: project.TestArgs{Values: accepted}, FailNulls: failNulls},
+				count(func(r row) bool {
+					if r.word == nil {
+						return failNulls
+					}
+					return !slices.Contains(wordList, *r.word)
+				})},
+			{project.Test{Kind: "range", Columns: []string{"n"}, Args: project.TestArgs{Min: &lowText, ExclusiveMin: exclusive}, FailNulls: failNulls},
+				count(func(r row) bool {
+					if r.n == nil {
+						return failNulls
+					}
+					return *r.n < low || exclusive && *r.n == low
+				})},
+			{project.Test{Kind: "range", Columns: []string{"x"}, Args: project.TestArgs{Min: &lowText, ExclusiveMin: exclusive}, FailNulls: failNulls},
+				count(func(r row) bool {
+					if r.x == nil {
+						return failNulls
+					}
+					bound, _ := new(big.Float).SetInt64(low).Float64()
+					return math.IsNaN(*r.x) || *r.x < bound || exclusive && *r.x == bound
+				})},
+			{project.Test{Kind: "matches", Columns: []string{"word"}, Args: project.TestArgs{Pattern: "^[a-z0-9]+$"}, FailNulls: failNulls},
+				count(func(r row) bool {
+					if r.word == nil {
+						return failNulls
+					}
+					return !pattern.MatchString(*r.word)
+				})},
+			{project.Test{Kind: "expression", Args: project.TestArgs{SQL: "n > 0"}, FailNulls: failNulls},
+				count(func(r row) bool {
+					if r.n == nil {
+						return failNulls
+					}
+					return *r.n <= 0
+				})},
+			{project.Test{Kind: "unique", Columns: []string{"n", "word"}, FailNulls: failNulls}, naiveUnique(rows, failNulls)},
+		} {
+			got, err := genericCheck(&c.test, subject{from, columns}, "", clock)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if failures, _ := counted(t, s, got, 0); failures != c.want {
+				rt.Fatalf("%s: %d violations, want %d\n%s", c.test.Kind, failures, c.want, got.Rows)
+			}
+		}
+	})
+}
+
+func sqlOf[T any](v *T, literal func(T) string) string {
+	if v == nil {
+		return "NULL"
+	}
+	return literal(*v)
+}
+
+func naiveUnique(rows []row, failNulls bool) (n int64) {
+	seen := map[string]int{}
+	unset := map[string]bool{}
+	for _, r := range rows {
+		key := "n"
+		if r.n != nil {
+			key = strconv.FormatInt(*r.n, 10)
+		}
+		if r.word != nil {
+			key += "\x00" + *r.word
+		}
+		seen[key]++
+		unset[key] = r.n == nil || r.word == nil
+	}
+	for key, times := range seen {
+		if unset[key] {
+			if failNulls {
+				n++
+			}
+		} else if times > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+func TestOutcome(t *testing.T) {
+	count := func(op string, n float64) *project.Threshold { return &project.Threshold{Op: op, Number: n} }
+	percent := func(op string, n float64) *project.Threshold {
+		return &project.Threshold{Op: op, Number: n, Percent: true}
+	}
+	cases := []struct {
+		name              string
+		test              project.Test
+		failures, checked int64
+		want              Status
+	}{
+		{"pass", project.Test{}, 0, 10, StatusPass},
+		{"fail", project.Test{}, 1, 10, StatusFail},
+		{"warn", project.Test{Severity: diag.Warning}, 1, 10, StatusWarn},
+		{"error_if alone warns below", project.Test{ErrorIf: count(">", 9)}, 4, 10, StatusWarn},
+		{"error_if holds", project.Test{ErrorIf: count(">", 9)}, 10, 10, StatusFail},
+		{"warn_if and error_if below both", project.Test{WarnIf: count(">", 2), ErrorIf: count(">", 9)}, 2, 10, StatusPass},
+		{"warn_if does not soften error", project.Test{WarnIf: count(">", 2)}, 1, 10, StatusFail},
+		{"error_if with severity warn", project.Test{Severity: diag.Warning, ErrorIf: count(">", 2)}, 5, 10, StatusWarn},
+		{"percent reached", project.Test{ErrorIf: percent(">=", 10)}, 1, 10, StatusFail},
+		{"percent not reached", project.Test{ErrorIf: percent(">", 10)}, 1, 10, StatusWarn},
+		{"percent of no rows", project.Test{ErrorIf: percent(">", 0)}, 0, 0, StatusPass},
+		{"must fail", project.Test{ErrorIf: count("=", 0), WarnIf: count("=", 0)}, 0, 10, StatusFail},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := outcome(&c.test, c.failures, c.checked); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
