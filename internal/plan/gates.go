@@ -13,12 +13,17 @@ type attachment struct {
 	gate bool
 }
 
-// attach gives each step its gates and unit tests and returns the late tests.
-// A test gates its node only if all else that it reads is above the node or not
-// built in this run: otherwise it would look at data that is not there yet.
-// A late test about nodes that were never published and are not built now is
-// left out: there is nothing to test.
-func attach(w *waits, steps []*Step, tests []*TestNode, published func(*Node) bool) []LateTest {
+// placement is where the selected tests of a plan run.
+type placement struct {
+	late  []*TestNode
+	units []*project.UnitTest // that no step brings
+}
+
+// attach gives each step its gates and unit tests. A test gates its node only if
+// all else that it reads is above the node or not built in this run: otherwise
+// it would look at data that is not there yet. A late test of what was never
+// published and is not built now is left out: there is nothing to test.
+func attach(w *waits, steps []*Step, tests []*TestNode, published func(*Node) bool) placement {
 	all := make([]attachment, 0, len(tests))
 	var pairs [][2]int
 	for _, t := range tests {
@@ -28,8 +33,7 @@ func attach(w *waits, steps []*Step, tests []*TestNode, published func(*Node) bo
 				a.live = append(a.live, n.index)
 			}
 		}
-		a.live = w.live(a.live)
-		if a.gate {
+		if a.live = w.live(a.live); a.gate {
 			for _, i := range a.live {
 				pairs = append(pairs, [2]int{i, t.About.index})
 			}
@@ -37,61 +41,115 @@ func attach(w *waits, steps []*Step, tests []*TestNode, published func(*Node) bo
 		all = append(all, a)
 	}
 	above := w.g.above(pairs)
-	var late []LateTest
+	var out placement
 	for _, a := range all {
 		for _, i := range a.live {
 			a.gate = a.gate && above[[2]int{i, a.test.About.index}]
 		}
 		switch {
-		case a.test.Unit != nil:
-			if a.gate {
-				s := steps[w.step[a.test.About.index]-1]
-				s.UnitTests = append(s.UnitTests, a.test.Unit)
-			}
 		case a.gate:
-			s := steps[w.step[a.test.About.index]-1]
-			s.Gates = append(s.Gates, a.test.Test)
+			steps[w.step[a.test.About.index]-1].gate(a.test)
+		case a.test.Unit != nil:
+			out.units = append(out.units, a.test.Unit)
 		case slices.ContainsFunc(a.test.Reads, func(n *Node) bool { return w.step[n.index] == 0 && !published(n) }):
 		default:
-			late = append(late, w.lateTest(a.test))
+			out.late = append(out.late, a.test)
 		}
+	}
+	return out
+}
+
+func (s *Step) gate(t *TestNode) {
+	if t.Unit != nil {
+		s.UnitTests = append(s.UnitTests, t.Unit)
+		return
+	}
+	s.Gates = append(s.Gates, t.Test)
+	s.tested(t)
+}
+
+// tested notes a test that the receipt of a step remembers.
+func (s *Step) tested(t *TestNode) {
+	s.hashes = append(s.hashes, t.Hash)
+	if t.Volatile != "" && s.clock == "" {
+		s.clock = t.Name
+	}
+}
+
+// noTests is the hash of no tests at all.
+var noTests = hashTests(nil)
+
+func hashTests(hashes []string) string {
+	slices.Sort(hashes)
+	return hashText(hashes...)
+}
+
+// lateTests settles when the late tests run. It must come before the steps are
+// decided, since owners remember them.
+func (w *waits) lateTests(tests []*TestNode, steps []*Step) []LateTest {
+	late := make([]LateTest, 0, len(tests))
+	for _, t := range tests {
+		places := make([]int, len(t.Reads))
+		for i, n := range t.Reads {
+			places[i] = n.index
+		}
+		l := LateTest{Test: t.Test, Owner: w.g.owner(t)}
+		for _, i := range w.live(places) {
+			l.After = append(l.After, w.step[i])
+		}
+		slices.Sort(l.After)
+		if l.Owner != nil && w.step[l.Owner.index] > 0 {
+			steps[w.step[l.Owner.index]-1].tested(t)
+		}
+		late = append(late, l)
 	}
 	return late
 }
 
-func (w *waits) lateTest(t *TestNode) LateTest {
-	places := make([]int, len(t.Reads))
-	for i, n := range t.Reads {
-		places[i] = n.index
+// lateReasons says of each late test why it runs whatever is built, when the
+// steps are decided.
+func (w *waits) lateReasons(late []LateTest, tests []*TestNode, steps []*Step) {
+	for i := range late {
+		l, t := &late[i], tests[i]
+		var owner *Step
+		if l.Owner != nil && w.step[l.Owner.index] > 0 {
+			owner = steps[w.step[l.Owner.index]-1]
+		}
+		switch {
+		case t.Volatile != "":
+			l.Reasons = []string{"it uses the clock"}
+		case owner == nil && len(l.After) == 0:
+			l.Reasons = []string{"selected"}
+		case owner == nil:
+		case owner.Action == ActionRun && len(l.After) == 0:
+			l.Reasons = []string{owner.Node.Name + " is built"}
+		case owner.Receipt != nil && owner.Receipt.TestsHash != owner.TestsHash:
+			l.Reasons = []string{"the tests of " + owner.Node.Name + " changed, or did not all pass"}
+		}
 	}
-	l := LateTest{Test: t.Test, Owner: w.g.owner(t)}
-	for _, i := range w.live(places) {
-		l.After = append(l.After, w.step[i])
-	}
-	slices.Sort(l.After)
-	return l
 }
 
 // owner gives the node whose receipt remembers that a test passed: the node
-// that it is about, else the last in run order of the published nodes that it
-// reads; nil where it reads nothing that has a receipt.
+// that it is about; else the last in run order of the published nodes that it
+// reads; of a test about a source, the first that reads the source, since its
+// receipt knows the source's files. Nil where there is none.
 func (g *Graph) owner(t *TestNode) *Node {
-	if t.About != nil {
-		if !t.About.hasReceipt() {
-			return nil
-		}
+	if t.About != nil && t.About.form() != "" {
 		return t.About
 	}
-	var last *Node
+	var owner *Node
+	if t.About != nil {
+		for _, n := range t.About.Children {
+			if n.form() != "" && (owner == nil || g.rank[n.index] < g.rank[owner.index]) {
+				owner = n
+			}
+		}
+		return owner
+	}
 	for _, n := range t.Reads {
-		if n.hasReceipt() && (last == nil || g.rank[n.index] > g.rank[last.index]) {
-			last = n
+		if n.form() != "" && (owner == nil || g.rank[n.index] > g.rank[owner.index]) {
+			owner = n
 		}
 	}
-	return last
-}
-
-// hasReceipt reports whether a node is published by a run.
-func (n *Node) hasReceipt() bool {
-	return n.Kind != KindSource && n.materialization() != project.Ephemeral
+	return owner
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"slices"
@@ -40,7 +41,7 @@ type edge struct {
 // no graph.
 func newGraph(project, dir string, nodes []*Node, edges []edge) (*Graph, diag.List) {
 	g := &Graph{
-		project: project, dir: dir,
+		project: project, dir: dir, outputs: map[int][]string{},
 		nodes:  slices.SortedFunc(slices.Values(nodes), func(a, b *Node) int { return strings.Compare(a.ID, b.ID) }),
 		byID:   make(map[string]int, len(nodes)),
 		byName: make(map[string]int, len(nodes)),
@@ -112,13 +113,7 @@ func (g *Graph) connect(edges []edge) diag.List {
 }
 
 func compareEdges(a, b edge) int {
-	if c := strings.Compare(a.child, b.child); c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.parent, b.parent); c != 0 {
-		return c
-	}
-	return strings.Compare(a.output, b.output)
+	return cmp.Or(strings.Compare(a.child, b.child), strings.Compare(a.parent, b.parent), strings.Compare(a.output, b.output))
 }
 
 func selfReference(n *Node, pos diag.Pos) diag.Diagnostic {

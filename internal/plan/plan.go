@@ -89,6 +89,7 @@ type Node struct {
 	Children        []*Node
 	Tests           []*project.Test // generic tests on it
 	Volatile        string          // from the text; "" if it can be unchanged
+	SQLHash         string          // of all renderings, without comments and white space
 
 	index int // place in Graph.nodes
 }
@@ -131,20 +132,24 @@ type Step struct {
 	// that the node owns, have passed.
 	TestsHash string
 	Receipt   *lake.Receipt // what is published now; nil if nothing
+
+	parts  *lake.Manifest // of what is published
+	damage error          // of what is published
+	clock  string         // name of a test that uses the clock; "" if none does
+	hashes []string       // of the tests that the receipt remembers
 }
 
 // LateTest is a test that cannot gate a step: it runs when every step that it
-// reads is over.
+// reads is over. It need not run if it has no Reasons and neither a step of
+// After nor the step of Owner was built or audited.
 type LateTest struct {
 	Test  *project.Test
-	After []int // steps and relays, ascending; none: at once
+	After []int // steps, ascending; none: at once
 	// Owner is the node whose receipt remembers in TestsHash that the test
-	// passed: it must be recorded without it ("") until all late tests of the
-	// node have passed. Nil: nobody remembers.
-	Owner *Node
-	// Reasons say why the test runs even if no step of After is built; without
-	// one it need not run when all of these are unchanged.
-	Reasons []string
+	// passed: it must hold "" until all late tests of the node have passed, and
+	// again when one fails. Nil: nobody remembers.
+	Owner   *Node
+	Reasons []string // why the test runs whatever is built
 }
 
 // Plan is what a command will do. It never changes.

@@ -21,6 +21,8 @@ type TestNode struct {
 	Reads  []*Node // About and all others, sorted by ID
 	// Compiled is the SQL of a singular test; nil for others.
 	Compiled *project.Compiled
+	// Hash is equal for tests that ask the same.
+	Hash string
 	// Volatile says why the result can change while the data does not (the test
 	// uses the clock); "" if it cannot.
 	Volatile string

@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"rbt/internal/diag"
+	"rbt/internal/project"
+)
+
+// reader looks into rendered SQL: what it reads besides the references of its
+// template, and what it says when comments and white space are left out.
+type reader struct {
+	parser Parser
+	// relations finds models, seeds and ingest outputs by name in lower case,
+	// tables and groups the tables of sources, the latter by both.
+	relations map[string]project.Ref
+	tables    map[string]bool
+	groups    map[string]bool
+}
+
+func newReader(p *project.Project, parser Parser) *reader {
+	r := &reader{parser: parser, relations: map[string]project.Ref{}, tables: map[string]bool{}, groups: map[string]bool{}}
+	for _, m := range p.Models {
+		for _, o := range m.Outputs() {
+			ref := project.Ref{Node: m.Name}
+			if o.Relation != m.Name {
+				ref.Output = o.Relation
+			}
+			r.relations[strings.ToLower(o.Relation)] = ref
+		}
+	}
+	for _, s := range p.Seeds {
+		r.relations[strings.ToLower(s.Name)] = project.Ref{Node: s.Name}
+	}
+	for _, s := range p.Sources {
+		ref := project.Ref{Node: s.Group + "." + s.Name, Source: true}
+		r.relations[strings.ToLower(ref.Node)] = ref
+		r.tables[strings.ToLower(s.Name)] = true
+		r.groups[strings.ToLower(s.Group)] = true
+	}
+	return r
+}
+
+// text is what was found in one rendering.
+type text struct {
+	normalized string
+	refs       []project.Ref // of all relations, where a bare name stands in the text
+	volatile   string
+}
+
+// look reads a rendering. Nothing but the scanner is asked unless a name stands
+// in the text outside of what ref, source and this printed.
+func (r *reader) look(c *project.Compiled) (text, diag.List) {
+	scan, err := r.parser.Scan(c.SQL)
+	if err != nil {
+		return text{}, diag.List{placed(c, err)}
+	}
+	found := text{normalized: scan.Normalized, volatile: scan.Volatile}
+	if found.normalized == "" {
+		found.normalized = c.SQL
+	}
+	if len(r.hits(scan.Identifiers)) == 0 {
+		return found, nil
+	}
+	scan, err = r.parser.Scan(withoutRelations(c))
+	if err != nil {
+		return text{}, diag.List{placed(c, err)}
+	}
+	hits := r.hits(scan.Identifiers)
+	if len(hits) == 0 {
+		return found, nil
+	}
+	tables, err := r.parser.Tables(c.SQL)
+	switch {
+	case err != nil:
+		return text{}, diag.List{placed(c, err)}
+	case tables.Refused:
+		return text{}, diag.List{refused(c, hits[0], scan.Identifiers[hits[0]])}
+	}
+	if found.volatile == "" {
+		found.volatile = tables.Volatile
+	}
+	for _, t := range tables.Names {
+		ref, ok := r.relation(t)
+		if !ok {
+			continue
+		}
+		offset := t.Offset
+		if offset < 0 {
+			offset = scan.Identifiers[strings.ToLower(t.Name)]
+		}
+		ref.Pos, _, _ = c.Result.Locate(offset)
+		found.refs = append(found.refs, ref)
+	}
+	return found, nil
+}
+
+// hits gives the identifiers that may name a relation, sorted by place. A
+// source is named by two.
+func (r *reader) hits(identifiers map[string]int) []string {
+	var hits []string
+	group := false
+	for name := range identifiers {
+		group = group || r.groups[name]
+	}
+	for name := range identifiers {
+		if _, ok := r.relations[name]; ok || group && r.tables[name] {
+			hits = append(hits, name)
+		}
+	}
+	slices.SortFunc(hits, func(a, b string) int {
+		if identifiers[a] != identifiers[b] {
+			return identifiers[a] - identifiers[b]
+		}
+		return strings.Compare(a, b)
+	})
+	return hits
+}
+
+// relation finds what a table reference means: a model, seed or ingest output
+// in main or without a schema, a source's table in the schema of its group.
+func (r *reader) relation(t TableName) (project.Ref, bool) {
+	if t.Catalog != "" {
+		return project.Ref{}, false
+	}
+	name, schema := strings.ToLower(t.Name), strings.ToLower(t.Schema)
+	if schema != "" && schema != "main" {
+		name = schema + "." + name
+	}
+	ref, ok := r.relations[name]
+	return ref, ok && ref.Source == strings.Contains(name, ".")
+}
+
+func sameRelation(a, b project.Ref) bool {
+	return a.Source == b.Source && a.Node == b.Node && a.Output == b.Output
+}
+
+// withoutRelations gives the text with a quoted name that no node can have in
+// the place of each relation that a reference printed, so that every other
+// token stays what and where it is.
+func withoutRelations(c *project.Compiled) string {
+	var out []byte
+	for _, s := range c.Result.Spans {
+		if _, ok := s.Value.(*project.Relation); !ok || s.End-s.Start < 2 {
+			continue
+		}
+		if out == nil {
+			out = []byte(c.SQL)
+		}
+		for i := s.Start; i < s.End; i++ {
+			out[i] = '.'
+		}
+		out[s.Start], out[s.End-1] = '"', '"'
+	}
+	if out == nil {
+		return c.SQL
+	}
+	return string(out)
+}
+
+// placed gives an error about rendered SQL the place in the user's file that
+// made that part of the text.
+func placed(c *project.Compiled, err error) diag.Diagnostic {
+	var d diag.Diagnostic
+	if errors.As(err, &d) {
+		return d
+	}
+	var at interface {
+		SQLOffset() int
+		SQLDiagnostic(diag.Pos) diag.Diagnostic
+	}
+	if !errors.As(err, &at) {
+		pos, _, _ := c.Result.Locate(0)
+		return diag.Errorf(diag.SQLSyntax, diag.Pos{File: pos.File}, "%v", err)
+	}
+	pos, callers, _ := c.Result.Locate(at.SQLOffset())
+	d = at.SQLDiagnostic(pos)
+	for _, caller := range callers {
+		d = d.WithNote(caller, "called here")
+	}
+	return d
+}
+
+func refused(c *project.Compiled, name string, offset int) diag.Diagnostic {
+	pos, _, _ := c.Result.Locate(offset)
+	d := diag.Errorf(diag.BareName, pos, "%q is also the name of a model, and whether it is meant here cannot be told in this query", name).
+		WithHint("write {{ ref('%s') }} where the model is meant, and another name where it is not; PIVOT with an IN list has no such limit", name)
+	d.Width = len([]rune(name))
+	return d
+}

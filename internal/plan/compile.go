@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"rbt/internal/diag"
+	"rbt/internal/project"
+)
+
+// Load compiles every model and test of a project, on all cores, and joins them
+// into a graph. It collects every problem; with an error among them there is no
+// graph.
+func Load(ctx context.Context, p *project.Project, parser Parser, o Options) (*Graph, diag.List) {
+	c := &compiler{p: p, o: o, reader: newReader(p, parser)}
+	nodes := makeNodes(p)
+	byName := make(map[string]*Node, len(nodes))
+	for _, n := range nodes {
+		byName[strings.ToLower(n.Name)] = n
+	}
+	tests := makeTests(p, byName)
+	lists := make([]diag.List, len(nodes)+len(tests))
+	reads := make([][]project.Ref, len(tests))
+	parallel(len(lists), o.Workers, func(i int) {
+		switch {
+		case ctx.Err() != nil:
+		case i < len(nodes):
+			lists[i] = c.node(ctx, nodes[i])
+		default:
+			reads[i-len(nodes)], lists[i] = c.test(ctx, tests[i-len(nodes)])
+		}
+	})
+	diags := slices.Concat(lists...)
+	if err := ctx.Err(); err != nil {
+		return nil, append(diags, diag.Errorf(diag.TemplateHost, diag.Pos{}, "compile the project: %v", err))
+	}
+	var edges []edge
+	for _, n := range nodes {
+		for _, r := range n.Refs {
+			edges = append(edges, edge{parent: byName[strings.ToLower(r.Node)].ID, child: n.ID, output: r.Output, pos: r.Pos})
+		}
+	}
+	g, more := newGraph(p.Name, p.Dir, nodes, edges)
+	if diags = append(diags, more...); diags.HasErrors() {
+		return nil, diags.Sort()
+	}
+	for i, t := range tests {
+		if t.About != nil {
+			t.Reads = append(t.Reads, t.About)
+		}
+		for _, r := range reads[i] {
+			t.Reads = append(t.Reads, byName[strings.ToLower(r.Node)])
+		}
+	}
+	g.hang(tests)
+	for _, m := range p.Models {
+		if outputs := m.Outputs(); len(outputs) > 1 {
+			for _, o := range outputs[1:] {
+				g.outputs[byName[strings.ToLower(m.Name)].index] = append(g.outputs[byName[strings.ToLower(m.Name)].index], o.Relation)
+			}
+		}
+	}
+	return g, diags.Sort()
+}
+
+// parallel does work for 0 to n-1 on so many goroutines; 0 is one a core.
+func parallel(n, workers int, work func(i int)) {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	// A worker takes several at once, so that handing them out costs nothing
+	// beside small models.
+	const chunk = 16
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, (n+chunk-1)/chunk) {
+		wg.Go(func() {
+			for {
+				from := int(next.Add(chunk)) - chunk
+				if from >= n {
+					return
+				}
+				for i := from; i < min(n, from+chunk); i++ {
+					work(i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+type compiler struct {
+	p      *project.Project
+	o      Options
+	reader *reader
+}
+
+func (c *compiler) options(incremental bool) project.CompileOptions {
+	return project.CompileOptions{Incremental: incremental, RunStartedAt: c.o.RunStartedAt, InvocationID: c.o.InvocationID}
+}
+
+// node compiles a model: what it reads, and its text for fingerprints. An
+// ingest has no SQL, and seeds and sources no template.
+func (c *compiler) node(ctx context.Context, n *Node) diag.List {
+	m := n.Model
+	if m == nil || m.Materialization == project.Ingest {
+		return nil
+	}
+	full, diags := c.rendering(ctx, n, false)
+	if n.incremental() && !diags.HasErrors() {
+		increment, more := c.rendering(ctx, n, true)
+		diags = append(diags, more...)
+		n.Increment = increment.compiled
+		n.SQLHash = hashText(full.normalized, increment.normalized)
+	} else {
+		n.SQLHash = hashText(full.normalized)
+	}
+	n.Full = full.compiled
+	// Stable, so that of several places the first stays.
+	slices.SortStableFunc(n.Refs, compareRefs)
+	n.Refs = slices.CompactFunc(n.Refs, sameRelation)
+	return diags
+}
+
+// rendering is one rendering of a model, looked into.
+type rendering struct {
+	text
+	compiled *project.Compiled
+}
+
+// rendering compiles a model once and adds to the node what it reads.
+func (c *compiler) rendering(ctx context.Context, n *Node, incremental bool) (rendering, diag.List) {
+	compiled, diags := c.p.Compile(ctx, n.Model, c.options(incremental))
+	if diags.HasErrors() {
+		return rendering{}, diags
+	}
+	found, more := c.reader.look(compiled)
+	n.Refs = slices.Concat(n.Refs, compiled.Refs, found.refs)
+	for _, reason := range []string{compiled.Volatile, found.volatile} {
+		if n.Volatile == "" {
+			n.Volatile = reason
+		}
+	}
+	return rendering{text: found, compiled: compiled}, append(diags, more...)
+}
+
+// compareRefs orders references by what they name. A source's name has a dot, so
+// that it is never that of a model.
+func compareRefs(a, b project.Ref) int {
+	return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Output, b.Output))
+}

@@ -1,3 +1,0 @@
-package plan
-
-type identities struct{}
