@@ -65,10 +65,8 @@ func (r *rendering) globals() map[string]any {
 		g["this"] = &Relation{Schema: "main", Name: r.m.Name, This: true}
 		g["model"] = &modelObject{m: r.m, p: r.p}
 	}
-	for name, value := range r.o.Overrides {
-		if _, known := g[name]; known {
-			g[name] = jinja.Func(func(*jinja.Call) (any, error) { return value, nil })
-		}
+	for i, name := range sortedKeys(r.o.Overrides) {
+		g[overrideGlobal(i)] = r.o.Overrides[name]
 	}
 	return g
 }
@@ -180,18 +178,22 @@ func callSource(c *jinja.Call) (any, error) {
 	return r.refer(ref, c), nil
 }
 
-// refer notes a reference, each relation once.
+// refer notes a reference and gives its relation.
 func (r *rendering) refer(ref Ref, c *jinja.Call) *Relation {
 	ref.Pos = c.Pos
-	known := false
-	for _, other := range r.refs {
-		known = known || other.Node == ref.Node && other.Output == ref.Output && other.Source == ref.Source
-	}
-	if !known {
-		r.refs = append(r.refs, ref)
-	}
+	r.note(ref)
 	schema, name := relationOf(ref)
 	return &Relation{Schema: schema, Name: name, Ref: ref}
+}
+
+// note keeps each relation once.
+func (r *rendering) note(ref Ref) {
+	for _, other := range r.refs {
+		if other.Node == ref.Node && other.Output == ref.Output && other.Source == ref.Source {
+			return
+		}
+	}
+	r.refs = append(r.refs, ref)
 }
 
 func callVar(c *jinja.Call) (any, error) {

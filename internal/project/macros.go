@@ -42,9 +42,8 @@ func (l *loader) loadMacros() []jinja.MacroInfo {
 		l.p.macros = append(l.p.macros, t)
 		infos = append(infos, t.Macros()...)
 	}
-	lib, list := jinja.NewLibrary(l.p.macros...)
-	l.diags = append(l.diags, list...)
-	l.p.library, list = withBuiltins(lib)
+	var list diag.List
+	l.p.library, list = newLibrary(l.p.macros)
 	l.diags = append(l.diags, list...)
 	return infos
 }
@@ -73,9 +72,3 @@ func (l *loader) ownTests(infos []jinja.MacroInfo) *testKinds {
 	}
 	return newTestKinds(own)
 }
-
-// library gives the macros that a render sees.
-func (r *rendering) library() *jinja.Library { return r.p.library }
-
-// withBuiltins adds rbt's own macros.
-func withBuiltins(lib *jinja.Library) (*jinja.Library, diag.List) { return lib, nil }

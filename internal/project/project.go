@@ -180,6 +180,11 @@ type Test struct {
 	Body        string
 	BodyLine    int
 	Template    *jinja.Template
+	// Refs is what templates in Where and in a condition refer to, and what
+	// arguments of a {% test %} block name.
+	Refs []Ref
+
+	snippets []snippet
 }
 
 // TestArgs are the arguments of a generic test; which are set depends on Kind.

@@ -67,7 +67,9 @@ func (l *loader) renderScalars(root *yaml.Node) {
 		}
 		text, err := l.p.renderValue(l.ctx, n)
 		if err != nil {
-			l.diags = append(l.diags, asList(err, diag.Pos{File: File, Line: n.Line, Col: n.Column})...)
+			for _, d := range asList(err, diag.Pos{File: File, Line: n.Line, Col: 1}) {
+				l.report(inScalar(d, n))
+			}
 			return
 		}
 		// What a variable holds is text, whatever it looks like.

@@ -38,6 +38,13 @@ func (l *loader) settleTests() {
 
 // resolveTest finds the relation that a relationship or row_count names.
 func (l *loader) resolveTest(t *Test) {
+	l.renderSnippets(t)
+	for _, name := range sortedKeys(t.Args.Custom) {
+		text, _ := t.Args.Custom[name].(string)
+		if call, ok := referenceCall(text); ok {
+			l.resolveArgument(t, call)
+		}
+	}
 	if t.Args.To == "" && t.Args.EqualTo == "" {
 		return
 	}
@@ -54,6 +61,18 @@ func (l *loader) resolveTest(t *Test) {
 	} else {
 		t.Args.To, t.Args.ToSource = ref.Node, ref.Source
 	}
+}
+
+// resolveArgument finds what an argument of a test block names.
+func (l *loader) resolveArgument(t *Test, call refCall) {
+	ref, problem := l.p.lookup(call)
+	if problem != nil {
+		problem.Pos = t.Pos
+		l.report(*problem)
+		return
+	}
+	ref.Pos = t.Pos
+	t.Refs = append(t.Refs, ref)
 }
 
 // nameTests gives every test without a name one that stays the same while the

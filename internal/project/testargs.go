@@ -9,7 +9,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"rbt/internal/diag"
-	"rbt/internal/jinja"
 )
 
 // argument is a test whose own arguments are being read.
@@ -331,6 +330,7 @@ func (a *argument) expression() {
 		return
 	}
 	a.t.Args.SQL = nodes[0].Value
+	a.t.snippets = append(a.t.snippets, snippet{&a.t.Args.SQL, nodes[0], a.f.d.file})
 }
 
 func (a *argument) matches() {
@@ -430,6 +430,11 @@ func (r *testReader) own(at *yaml.Node, own *ownTest, arg *yaml.Node, beside []p
 	if !f.common(t) {
 		return
 	}
+	if len(t.Columns) > 0 && !own.has("column_name") {
+		r.d.add(diag.Errorf(diag.BadValue, r.d.pos(at), "the test %s has no parameter column_name, and it stands at the column %q", own.info.Name, t.Columns[0]).
+			WithHint("move it to the `tests` of the model").WithNote(own.info.Pos, "it is defined here"))
+		ok = false
+	}
 	if d, missing := own.missingArgument(t); missing {
 		d.Pos = r.d.pos(at)
 		r.d.add(d)
@@ -448,8 +453,13 @@ func (t *keyTable) has(name string) bool {
 // takes reports whether a parameter of that name can be given in YAML; the
 // first parameter is the relation.
 func (o *ownTest) takes(name string) bool {
+	return name != "column_name" && o.has(name)
+}
+
+// has reports whether a parameter behind the relation has the name.
+func (o *ownTest) has(name string) bool {
 	for i, p := range o.info.Params {
-		if i > 0 && p.Name == name && name != "column_name" {
+		if i > 0 && p.Name == name {
 			return true
 		}
 	}
@@ -493,5 +503,3 @@ func (o *ownTest) missingArgument(t *Test) (diag.Diagnostic, bool) {
 	}
 	return diag.Diagnostic{}, false
 }
-
-var _ jinja.MacroInfo

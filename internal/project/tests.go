@@ -200,6 +200,12 @@ func (r *testReader) builtin(at *yaml.Node, kind string, arg *yaml.Node, beside 
 	}
 	for _, c := range a.each {
 		one := *t
+		one.snippets = slices.Clone(t.snippets)
+		for i, s := range one.snippets {
+			if s.text == &t.Where {
+				one.snippets[i].text = &one.Where
+			}
+		}
 		one.Columns = []string{c.Value}
 		one.Pos = r.d.pos(c)
 		r.out = append(r.out, &one)
@@ -250,6 +256,7 @@ func (f fields) testConfig(t *Test) {
 	}
 	t.WarnIf, t.ErrorIf = f.threshold("warn_if"), f.threshold("error_if")
 	t.Where = strings.TrimSpace(f.text("where"))
+	t.snippets = append(t.snippets, snippet{&t.Where, f.node("where"), f.d.file})
 	t.Limit = f.integer("limit", 0)
 	t.FailNulls = f.text("nulls") == "fail"
 	t.Tags = append(t.Tags, f.texts("tags")...)

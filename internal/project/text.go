@@ -36,6 +36,10 @@ func (p *Project) SourceText(file string) (string, bool) {
 	if file == "" || strings.HasPrefix(file, "--") {
 		return "", false
 	}
+	if strings.HasPrefix(file, builtinPrefix) && !exists(filepath.Join(p.Dir, file)) {
+		b, err := builtinFiles.ReadFile(file)
+		return string(b), err == nil
+	}
 	path := filepath.Join(p.Dir, filepath.FromSlash(file))
 	if !within(path, p.Dir) {
 		return "", false
