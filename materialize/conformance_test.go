@@ -145,7 +145,11 @@ func (s tablesSource) Stage(ctx context.Context, sess Session, dir string) (Stag
 		if err != nil {
 			return Staged{}, err
 		}
-		o := StagedOutput{Relation: "m__" + n, Columns: cols, Files: files, Rows: files[0].Rows, Kept: s.kept[n], KeptRows: s.rows[n]}
+		relation := "m__" + n
+		if n == "root" {
+			relation = "m" // the root of an ingest has the node's own name
+		}
+		o := StagedOutput{Relation: relation, Columns: cols, Files: files, Rows: files[0].Rows, Kept: s.kept[n], KeptRows: s.rows[n]}
 		if o.Rows == 0 && len(o.Kept) > 0 {
 			o.Files = nil
 		}
@@ -195,6 +199,9 @@ func run(s Session, l *lake.Lake, st step, id string) error {
 		if st.add {
 			for _, o := range node.Receipt.Outputs {
 				name := strings.TrimPrefix(o.Relation, "m__")
+				if o.Relation == "m" {
+					name = "root"
+				}
 				ts.rows[name] = o.Rows
 				for _, f := range o.Files {
 					ts.kept[name] = append(ts.kept[name], filepath.Join(l.Root(), filepath.FromSlash(f.Path)))

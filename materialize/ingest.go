@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"rbt/internal/lake"
 )
 
 // commitIngest publishes several relations under one manifest: all of them
-// become visible with its rename. A relation's folder is its name without the
-// node's. Parts that an output keeps stay; those of all others are replaced.
+// become visible with its rename. Parts that an output keeps stay; those of all others are replaced.
 func (p *publication) commitIngest(staged Staged, done *Published) error {
 	m := p.manifest(nil)
 	m.Strategy = lake.StrategyIngest
@@ -26,7 +26,7 @@ func (p *publication) commitIngest(staged Staged, done *Published) error {
 	var moves []lake.Move
 	var outputs []lake.Output
 	for _, o := range staged.Outputs {
-		table, err := p.tableOf(o.Relation)
+		table, err := p.tableOf(o)
 		if err != nil {
 			return err
 		}
@@ -69,11 +69,17 @@ func (p *publication) commitIngest(staged Staged, done *Published) error {
 	return p.lake.CommitManifest(moves, p.place, m, r)
 }
 
-// tableOf is the folder of a relation: "m__sites" of node m lies in sites.
-func (p *publication) tableOf(relation string) (string, error) {
-	table, ok := strings.CutPrefix(relation, p.Name+"__")
-	if !ok || table == "" {
-		return "", fmt.Errorf("relation %s does not begin with %s__", relation, p.Name)
+// tableOf is the folder of a relation below the node's.
+func (p *publication) tableOf(o StagedOutput) (string, error) {
+	table := o.Folder
+	switch {
+	case table != "":
+	case len(o.Files) > 0:
+		table = strings.TrimSuffix(filepath.Base(o.Files[0].Path), stagedSuffix)
+	case len(o.Kept) > 0:
+		table = filepath.Base(filepath.Dir(o.Kept[0]))
+	default:
+		return "", fmt.Errorf("relation %s has no files and names no folder", o.Relation)
 	}
 	if _, err := lake.NewPlace("", table, lake.FormFile); err != nil {
 		return "", err

@@ -52,8 +52,12 @@ type StagedFile struct {
 // StagedOutput is one relation as staged. Kept lists the published files
 // (absolute paths) that stay part of the relation: the old parts of an
 // increment, none for a full refresh. Rows counts Files only.
+//
+// Folder is where a relation of an ingest lies below the node's folder; "" takes
+// the name of the staged file, or the folder of the kept ones.
 type StagedOutput struct {
 	Relation string
+	Folder   string
 	Files    []StagedFile
 	Kept     []string
 	KeptRows int64

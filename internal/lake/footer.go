@@ -261,5 +261,5 @@ func integerType(bits int, signed bool) string {
 // its own, without parsing the footer: the key, a string header of 32 bytes,
 // the digits. False means only that the footer has to be parsed.
 func carriesCommit(tail []byte, commit string) bool {
-	return len(commit) == 32 && strings.Contains(string(tail), MetaCommit+"\x18\x20"+commit)
+	return len(commit) == 32 && strings.HasSuffix(string(tail), parquetMagic) && strings.Contains(string(tail), MetaCommit+"\x18\x20"+commit)
 }
