@@ -135,7 +135,7 @@ func (e *encoder) root(out *refSlot) bool {
 		}
 		at := e.i
 		found := describeJSON(c)
-		if !e.skip() {
+		if !e.skip() || !e.end() {
 			return false
 		}
 		e.fault = fault{reason: reasonMismatch, msg: found + " where a record is expected; a record is an object", at: at}

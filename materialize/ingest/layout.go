@@ -296,20 +296,20 @@ func (c *compiler) childOutputs(t *recType, lists []*list, prefix string) {
 // checkRelations finds relations of one model that would share a name or a
 // folder, such as a child of the root and a record type.
 func (c *compiler) checkRelations() {
-	places := map[string]Output{}
-	for _, o := range c.prog.outputs {
+	places := map[string]int{}
+	for i, o := range c.prog.outputs {
 		for _, name := range []string{o.Folder, o.Ref} {
 			if name == "" {
 				continue
 			}
 			key := normalName(strings.ReplaceAll(name, ".", "__"))
 			first, ok := places[key]
-			if ok && (first.Folder != o.Folder || first.Ref != o.Ref) {
+			if ok && first != i {
 				c.errorf(diag.IngestNameClash, c.outputPos(o), "rename one of them; a child keeps its key with path:",
-					"the relations %s and %s have the same name", describeOutput(first), describeOutput(o))
+					"the relations %s and %s have the same name", describeOutput(c.prog.outputs[first]), describeOutput(o))
 				break
 			}
-			places[key] = o
+			places[key] = i
 		}
 	}
 }
