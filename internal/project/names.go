@@ -7,6 +7,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"rbt/internal/diag"
 )
 
 // deviceNames cannot name a file on Windows, with or without an extension.
@@ -23,22 +25,29 @@ var reservedSchemas = []string{"main", "temp", "system", "memory", "information_
 // common file systems allow a name.
 const maxNameBytes = 200
 
+// badName reports a name that cannot be used.
+func badName(pos diag.Pos, what, name, problem string) diag.Diagnostic {
+	d := diag.Errorf(diag.BadName, pos, "%q cannot be the name of %s: %s", name, what, problem)
+	d.Width = len([]rune(name))
+	return d
+}
+
 // nameProblem says why a name cannot name a model, seed or source, "" if it
 // can: letters, digits and _, in Unicode NFC, nothing that Windows cannot hold.
 func nameProblem(name string) string {
 	switch {
 	case name == "":
-		return "the name is empty"
+		return "it is empty"
 	case len(name) > maxNameBytes:
-		return fmt.Sprintf("the name is longer than %d bytes", maxNameBytes)
+		return fmt.Sprintf("it is longer than %d bytes", maxNameBytes)
 	case !norm.NFC.IsNormalString(name):
-		return fmt.Sprintf("the name %q is not in Unicode NFC, so that it could stand twice under one look", name)
+		return "it is not in Unicode NFC, so that two names could look alike"
 	case slices.Contains(deviceNames, strings.ToLower(name)):
-		return fmt.Sprintf("the name %q is a device on Windows", name)
+		return "Windows takes it for a device"
 	}
 	for _, r := range name {
 		if r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) {
-			return fmt.Sprintf("the name %q holds %q: names have letters, digits and _ only", name, r)
+			return fmt.Sprintf("it holds %q, and names have letters, digits and _ only", r)
 		}
 	}
 	return ""

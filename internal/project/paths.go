@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"rbt/internal/diag"
 )
 
 // root is a folder outside the project that project.yml opens for reading.
@@ -77,27 +79,30 @@ func (p *Project) expandRoot(path string) (expanded, problem, hint string) {
 // inputPath turns a path or glob of a file into an absolute one and makes sure
 // that it stays in the project or under a root.
 func (p *Project) inputPath(d *decoder, n *yaml.Node) (string, bool) {
+	refuse := func(hint, format string, args ...any) (string, bool) {
+		out := diag.Errorf(diag.BadPath, d.pos(n), format, args...)
+		if hint != "" {
+			out = out.WithHint("%s", hint)
+		}
+		d.add(out)
+		return "", false
+	}
 	text := slashed(strings.TrimSpace(n.Value))
 	if text == "" {
-		d.bad(n, "the path is empty")
-		return "", false
+		return refuse("", "the path is empty")
 	}
 	if strings.ContainsRune(text, 0) {
-		d.bad(n, "the path holds a NUL character")
-		return "", false
+		return refuse("", "the path holds a NUL character")
 	}
 	if strings.Contains(text, "://") {
-		d.bad(n, "the path is a URL: rbt reads files")
-		return "", false
+		return refuse("", "the path is a URL: rbt reads files")
 	}
 	expanded, problem, hint := p.expandRoot(text)
 	if problem != "" {
-		d.badHint(n, hint, "%s", problem)
-		return "", false
+		return refuse(hint, "%s", problem)
 	}
 	if isDrive(expanded) && runtime.GOOS != "windows" {
-		d.bad(n, "the path names a Windows drive, which this system does not have")
-		return "", false
+		return refuse("", "the path names a Windows drive, which this system does not have")
 	}
 	if !isAbs(expanded) {
 		expanded = filepath.ToSlash(p.Dir) + "/" + expanded
@@ -107,9 +112,8 @@ func (p *Project) inputPath(d *decoder, n *yaml.Node) (string, bool) {
 		clean += string(filepath.Separator)
 	}
 	if !p.inBounds(clean) {
-		d.badHint(n, "declare the folder in project.yml as a root: roots: {name: /folder}, and write $name/…",
+		return refuse("declare the folder in project.yml as a root: roots: {name: /folder}, and write $name/…",
 			"the path %q leads out of the project", n.Value)
-		return "", false
 	}
 	return clean, true
 }

@@ -101,7 +101,7 @@ func (l *loader) targets(f fields) {
 	for i, e := range entries {
 		names[i] = e.name
 		if problem := nameProblem(e.name); problem != "" {
-			f.d.add(diag.Errorf(diag.BadName, f.d.pos(e.key), "a target cannot be called so: %s", problem))
+			f.d.add(badName(f.d.pos(e.key), "a target", e.name, problem))
 		}
 	}
 	chosen, at := l.o.Target, diag.Pos{File: "--target"}
@@ -129,9 +129,14 @@ func (l *loader) targets(f fields) {
 		}
 		f.d.add(d)
 	}
-	lakes := []lakeDir{}
+	lakes, lakePos := []lakeDir{}, f.pos("lake")
 	for _, e := range entries {
-		if t, ok := f.d.fields(e.value, targetTable); ok && e.name != chosen {
+		t, ok := f.d.fields(e.value, targetTable)
+		switch {
+		case !ok:
+		case e.name == chosen && t.has("lake"):
+			lakePos = t.pos("lake")
+		case e.name != chosen:
 			scratch := &Project{Dir: l.p.Dir, realDir: l.p.realDir}
 			l.readSettings(f.d, overlayNode(f.at, t.at), scratch, false)
 			lakes = append(lakes, lakeDir{scratch.LakeDir, t.pos("lake"), e.name})
@@ -144,7 +149,7 @@ func (l *loader) targets(f fields) {
 		}
 	}
 	l.settings = l.readSettings(f.d, merged, l.p, true)
-	lakes = append(lakes, lakeDir{l.p.LakeDir, f.pos("lake"), l.p.Target})
+	lakes = append(lakes, lakeDir{l.p.LakeDir, lakePos, l.p.Target})
 	l.checkLakes(f.d, lakes)
 }
 
@@ -204,9 +209,9 @@ func (l *loader) readSettings(d *decoder, merged *yaml.Node, p *Project, inForce
 		return nil
 	}
 	s := &settings{name: f.text("name"), vars: f.values("vars"), dirs: map[string]string{}, given: map[string]diag.Pos{}}
-	if n := f.node("name"); n != nil {
+	if n := f.node("name"); n != nil && n.Kind == yaml.ScalarNode {
 		if problem := nameProblem(s.name); problem != "" {
-			d.add(diag.Errorf(diag.BadName, d.pos(n), "the project cannot be called so: %s", problem))
+			d.add(badName(d.pos(n), "the project", s.name, problem))
 		}
 	}
 	p.Name = s.name
@@ -244,7 +249,7 @@ func (l *loader) readRoots(f fields, p *Project) {
 			f.d.expected(e.value, "the root `"+e.name+"`", "a folder")
 			continue
 		case nameProblem(e.name) != "":
-			f.d.add(diag.Errorf(diag.BadName, f.d.pos(e.key), "a root cannot be called so: %s", nameProblem(e.name)))
+			f.d.add(badName(f.d.pos(e.key), "a root", e.name, nameProblem(e.name)))
 			continue
 		}
 		full := filepath.FromSlash(dir)

@@ -88,7 +88,7 @@ func (l *loader) settleNames() {
 	for _, mf := range l.models {
 		pos := diag.Pos{File: mf.rel}
 		if problem := nameProblem(mf.m.Name); problem != "" {
-			d := diag.Errorf(diag.BadName, pos, "a model cannot be called so: %s", problem)
+			d := badName(pos, "a model", mf.m.Name, problem)
 			if base, version, ok := strings.Cut(mf.m.Name, ".v"); ok {
 				d = d.WithHint("name the file %s_v%s.sql; ref('%s', v=%s) finds it", base, version, base, version)
 			}
@@ -157,7 +157,7 @@ func (l *loader) settleSeeds() {
 	var names []string
 	for _, s := range l.p.Seeds {
 		if problem := nameProblem(s.Name); problem != "" {
-			l.report(diag.Errorf(diag.BadName, diag.Pos{File: s.File}, "a seed cannot be called so: %s", problem))
+			l.report(badName(diag.Pos{File: s.File}, "a seed", s.Name, problem))
 		}
 		byName[folded(s.Name)] = s
 		names = append(names, s.Name)

@@ -190,7 +190,12 @@ func (t *Test) identity() string {
 			fmt.Fprintf(&b, "%q ", *v)
 		}
 	}
-	fmt.Fprintf(&b, "%q %v %q %q %q %q %v %v %d %q %v %s", a.To, a.ToSource, a.Field, a.SQL, a.EqualTo, a.Pattern,
+	for _, limit := range []*Threshold{t.WarnIf, t.ErrorIf} {
+		if limit != nil {
+			fmt.Fprintf(&b, "%q ", limit.Text)
+		}
+	}
+	fmt.Fprintf(&b, "%d %d %q %v %q %q %q %q %v %v %d %q %v %s", t.Severity, t.Limit, a.To, a.ToSource, a.Field, a.SQL, a.EqualTo, a.Pattern,
 		a.ExclusiveMin, a.ExclusiveMax, a.MaxAge, t.Where, t.FailNulls, t.argText())
 	return b.String()
 }

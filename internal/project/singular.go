@@ -49,7 +49,7 @@ func (l *loader) readSingular(s *singularFile) {
 		Pos: diag.Pos{File: s.rel, Line: cut.bodyLine, Col: 1},
 	}
 	if problem := nameProblem(t.Name); problem != "" {
-		s.d.add(diag.Errorf(diag.BadName, diag.Pos{File: s.rel}, "a test cannot be called so: %s", problem))
+		s.d.add(badName(diag.Pos{File: s.rel}, "a test", t.Name, problem))
 		return
 	}
 	s.enabled = true

@@ -44,13 +44,13 @@ type shared struct {
 
 func (r *sourceReader) group(f fields) {
 	name := f.text("name")
-	if n := f.node("name"); n != nil {
+	if n := f.node("name"); n != nil && n.Kind == yaml.ScalarNode {
 		problem := nameProblem(name)
 		if slices.Contains(reservedSchemas, folded(name)) {
-			problem = "the name \"" + name + "\" is reserved for the engine"
+			problem = "it is reserved for the engine"
 		}
 		if problem != "" {
-			f.d.add(diag.Errorf(diag.BadName, f.d.pos(n), "a source cannot be called so: %s", problem))
+			f.d.add(badName(f.d.pos(n), "a source", name, problem))
 			name = ""
 		}
 	}
@@ -106,9 +106,9 @@ func (r *sourceReader) table(f fields, group string, base shared) {
 		inherited.LoadedAt = firstText(loadedAt, inherited.LoadedAt)
 		s.Freshness = &inherited
 	}
-	if n := f.node("name"); n != nil {
+	if n := f.node("name"); n != nil && n.Kind == yaml.ScalarNode {
 		if problem := nameProblem(s.Name); problem != "" {
-			f.d.add(diag.Errorf(diag.BadName, f.d.pos(n), "a source table cannot be called so: %s", problem))
+			f.d.add(badName(f.d.pos(n), "a source table", s.Name, problem))
 			return
 		}
 	}

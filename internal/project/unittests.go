@@ -38,9 +38,9 @@ func (f fields) unitTest(model string) *UnitTest {
 		f.d.add(diag.Errorf(diag.BadValue, t.modelPos, "the unit test stands at the model %q and names %q", model, t.Model))
 		return nil
 	}
-	if n := f.node("name"); n != nil {
+	if n := f.node("name"); n != nil && n.Kind == yaml.ScalarNode {
 		if problem := nameProblem(t.Name); problem != "" {
-			f.d.add(diag.Errorf(diag.BadName, f.d.pos(n), "a unit test cannot be called so: %s", problem))
+			f.d.add(badName(f.d.pos(n), "a unit test", t.Name, problem))
 			return nil
 		}
 	}

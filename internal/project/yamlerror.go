@@ -59,6 +59,8 @@ func syntaxHint(msg, line string) string {
 	switch {
 	case strings.HasPrefix(trimmed, "\t"):
 		return "indent with spaces: YAML does not allow tabs"
+	case strings.Contains(msg, "mapping values are not allowed") && strings.Count(line+" ", ": ") < 2:
+		return "check the indentation: this key stands deeper than those beside it"
 	case strings.Contains(msg, "mapping values are not allowed"):
 		return "put the value in quotes: it contains `: `"
 	case strings.HasPrefix(value, "%"), strings.HasPrefix(value, "@"), strings.HasPrefix(value, "`"):
