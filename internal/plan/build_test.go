@@ -270,7 +270,7 @@ func TestMutations(t *testing.T) {
 			"orders":     "run: parent paid changed",
 			"by_country": "run_if_parents_change: if orders changes", "daily": "run_if_parents_change: if orders changes"}},
 		{"a seed", func(w *world) { w.write(map[string]string{"seeds/countries.csv": "code\nfr\n"}) }, map[string]string{
-			"countries": "run: sql changed", "by_country": "run_if_parents_change: if countries changes"}},
+			"countries": "run: seed file changed", "by_country": "run_if_parents_change: if countries changes"}},
 		{"the engine", func(w *world) { w.opts.EngineIdentity = "duckdb 1.6.0" }, map[string]string{
 			"stg_orders": "run: engine version or settings changed", "orders": "run: parent paid changed; engine version or settings changed",
 			"countries": "run: engine version or settings changed", "by_country": "run: engine version or settings changed",

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func Load(ctx context.Context, p *project.Project, parser Parser, o Options) (*G
 	var edges []edge
 	for _, n := range nodes {
 		for _, r := range n.Refs {
-			edges = append(edges, edge{parent: byName[strings.ToLower(r.Node)].ID, child: n.ID, output: r.Output, pos: r.Pos})
+			edges = append(edges, edge{parent: byName[strings.ToLower(r.Node)], child: n, output: r.Output, pos: r.Pos})
 		}
 	}
 	g, more := newGraph(p.Name, p.Dir, nodes, edges)
@@ -58,6 +59,13 @@ func Load(ctx context.Context, p *project.Project, parser Parser, o Options) (*G
 		}
 	}
 	g.hang(tests)
+	for _, n := range g.nodes {
+		for _, parent := range n.Parents {
+			if parent.Source != nil {
+				maps.Copy(n.Shape, parent.Shape)
+			}
+		}
+	}
 	for _, m := range p.Models {
 		if outputs := m.Outputs(); len(outputs) > 1 {
 			for _, o := range outputs[1:] {
@@ -107,6 +115,7 @@ func (c *compiler) options(incremental bool) project.CompileOptions {
 // node compiles a model: what it reads, and its text for fingerprints. An
 // ingest has no SQL, and seeds and sources no template.
 func (c *compiler) node(ctx context.Context, n *Node) diag.List {
+	n.Shape = shape(n)
 	m := n.Model
 	if m == nil || m.Materialization == project.Ingest {
 		return nil

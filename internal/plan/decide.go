@@ -64,7 +64,18 @@ func (x *identities) compare(s *Step) Decision {
 		d.Action, d.Reasons = ActionUnchanged, []string{"already in " + strings.TrimSuffix(part, ".parquet")}
 		return d
 	}
+	if known && d.Fingerprint == r.Fingerprint {
+		d.Action, d.Reasons = ActionUnchanged, []string{"nothing changed"}
+		return d
+	}
+	if len(r.Inputs.Config) == 0 { // a crash came before the receipt; no node is without config
+		d.Reasons = []string{unknownInputs}
+		return d
+	}
 	d.Reasons = Changes(r.Inputs, m.in)
+	if s.Node.Seed != nil && len(d.Reasons) > 0 && d.Reasons[0] == sqlChanged {
+		d.Reasons[0] = "seed file changed"
+	}
 	if m.unknown != "" {
 		d.Reasons = append(d.Reasons, m.unknown)
 	}
@@ -75,14 +86,15 @@ func (x *identities) compare(s *Step) Decision {
 	case len(d.Reasons) > 0:
 	case d.Pending:
 		d.Action, d.Reasons = ActionRunIfChanged, []string{pendingReason(m.pending)}
-	case d.Fingerprint != r.Fingerprint:
-		// Equal pieces and another hash: written by an rbt that hashed them otherwise.
-		d.Reasons = []string{"what it was made from is not known"}
-	default:
-		d.Action, d.Reasons = ActionUnchanged, []string{"nothing changed"}
+	default: // equal pieces under another hash: an rbt wrote it that hashed otherwise
+		d.Reasons = []string{unknownInputs}
 	}
 	return d
 }
+
+// unknownInputs is the reason where a receipt does not say, or not in the way of
+// this rbt, what a node was made from.
+const unknownInputs = "what it was made from is not known"
 
 // mustRun gives the reasons for which a step runs whatever it is made from.
 func (x *identities) mustRun(s *Step) []string {
@@ -98,7 +110,7 @@ func (x *identities) mustRun(s *Step) []string {
 	case r.Form != s.Node.form():
 		return []string{fmt.Sprintf("published as %s before, %s now", formName(r.Form), formName(s.Node.form()))}
 	case r.Fingerprint == "":
-		return []string{"what it was made from is not known"}
+		return []string{unknownInputs}
 	}
 	return nil
 }

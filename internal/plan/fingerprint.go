@@ -38,7 +38,7 @@ func Fingerprint(in lake.Inputs) string {
 // read is declared.
 const sourceKey = "source "
 
-// config gives the configuration that shapes a node's data, key by key as a
+// shape gives the configuration that shapes a node's data, key by key as a
 // hash: what is not here (descriptions, docs, tags, meta, tests, limits of
 // resources, what is done about drift) can change and the data stays.
 //
@@ -49,26 +49,23 @@ const sourceKey = "source "
 //   - contract
 //   - options of a seed
 //   - of an ingest everything that is declared, but workers and memory_limit
-//   - of every source that is read: format, options, columns, and what is done
-//     with further columns and missing files; its files are Inputs.Sources
-func (g *Graph) config(n *Node) map[string]string {
-	c := map[string]string{}
+//   - of a source everything but where its files are: they are Inputs.Sources.
+//     It is an entry of whatever reads the source
+func shape(n *Node) map[string]string {
+	c := make(map[string]string, 6)
 	switch {
 	case n.Model != nil:
-		modelConfig(c, n.Model)
+		modelShape(c, n.Model)
 	case n.Seed != nil:
 		c["types"] = digest(types(n.Seed.Columns, false))
 		c["options"] = digest(n.Seed.Options)
-	}
-	for _, p := range n.Parents {
-		if p.Source != nil {
-			c[sourceKey+p.Name] = sourceDigest(p.Source)
-		}
+	case n.Source != nil:
+		c[sourceKey+n.Name] = sourceDigest(n.Source)
 	}
 	return c
 }
 
-func modelConfig(c map[string]string, m *project.Model) {
+func modelShape(c map[string]string, m *project.Model) {
 	c["materialization"] = hashText(string(m.Materialization))
 	c["types"] = digest(types(m.Columns, m.ContractEnforced))
 	if m.ContractEnforced {
@@ -121,13 +118,15 @@ func sourceDigest(s *project.Source) string {
 // counted.
 const maxFiles = 3
 
+const sqlChanged = "sql changed"
+
 // Changes says in words what differs between what a node was made from and what
 // it would be made from now, sorted by kind; it is empty where nothing differs.
 // A parent whose entry is "" now is not known yet and not compared.
 func Changes(old, now lake.Inputs) []string {
 	var out []string
 	if old.SQL != now.SQL {
-		out = append(out, "sql changed")
+		out = append(out, sqlChanged)
 	}
 	for _, key := range changedKeys(old.Config, now.Config) {
 		if name, isSource := strings.CutPrefix(key, sourceKey); isSource {

@@ -23,15 +23,17 @@ type Graph struct {
 	byID    map[string]int   // ID -> place in nodes
 	byName  map[string]int   // name in lower case -> place in nodes
 	store   graph.Graph[int, *Node]
-	// parents and children are the edges of store by place in nodes, ascending.
+	// parents and children are the edges of store by place in nodes, ascending;
+	// reads holds what the edges from parents carry.
 	parents, children [][]int
+	reads             [][]*readings
 	order             []int // places in nodes, in run order
 	rank              []int // place in nodes -> place in order
 }
 
 // edge says that a node reads an output of another.
 type edge struct {
-	parent, child string // IDs
+	parent, child *Node
 	output        string // "" is the node itself
 	pos           diag.Pos
 }
@@ -104,16 +106,16 @@ func (g *Graph) connect(edges []edge) diag.List {
 		}
 		start = end
 		if first.parent == first.child {
-			diags = append(diags, selfReference(g.nodes[g.byID[first.child]], r.pos))
+			diags = append(diags, selfReference(first.child, r.pos))
 			continue
 		}
-		must(g.store.AddEdge(g.byID[first.parent], g.byID[first.child], graph.EdgeData(r)))
+		must(g.store.AddEdge(first.parent.index, first.child.index, graph.EdgeData(r)))
 	}
 	return diags
 }
 
 func compareEdges(a, b edge) int {
-	return cmp.Or(strings.Compare(a.child, b.child), strings.Compare(a.parent, b.parent), strings.Compare(a.output, b.output))
+	return cmp.Or(a.child.index-b.child.index, a.parent.index-b.parent.index, strings.Compare(a.output, b.output))
 }
 
 func selfReference(n *Node, pos diag.Pos) diag.Diagnostic {
@@ -129,6 +131,7 @@ func selfReference(n *Node, pos diag.Pos) diag.Diagnostic {
 func (g *Graph) link() {
 	g.parents = make([][]int, len(g.nodes))
 	g.children = make([][]int, len(g.nodes))
+	g.reads = make([][]*readings, len(g.nodes))
 	preds, err := g.store.PredecessorMap()
 	must(err)
 	for i := range g.nodes {
@@ -138,6 +141,7 @@ func (g *Graph) link() {
 		slices.Sort(g.parents[i])
 		for _, p := range g.parents[i] {
 			g.children[p] = append(g.children[p], i)
+			g.reads[i] = append(g.reads[i], preds[i][p].Properties.Data.(*readings))
 		}
 	}
 	for i, n := range g.nodes {
@@ -276,10 +280,11 @@ func (g *Graph) Reads(parent, child *Node) []string {
 	return nil
 }
 
+// readings gives what the edge between two places carries; nil where there is
+// none.
 func (g *Graph) readings(parent, child int) *readings {
-	e, err := g.store.Edge(parent, child)
-	if err != nil { // graph.ErrEdgeNotFound; the in-memory store has no other
-		return nil
+	if k, ok := slices.BinarySearch(g.parents[child], parent); ok {
+		return g.reads[child][k]
 	}
-	return e.Properties.Data.(*readings)
+	return nil
 }

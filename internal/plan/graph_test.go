@@ -31,7 +31,7 @@ func model(folder, name string) *Node {
 
 // reads makes an edge at a place in the child's file.
 func reads(child, parent *Node, line int) edge {
-	return edge{parent: parent.ID, child: child.ID, pos: diag.Pos{File: child.File, Line: line, Col: 15}}
+	return edge{parent: parent, child: child, pos: diag.Pos{File: child.File, Line: line, Col: 15}}
 }
 
 // chain makes models with edges from text such as "a -> b -> c; a -> d".
@@ -130,8 +130,8 @@ func checkOrder(t tester, g *Graph, edges []edge) {
 		rank[n.ID] = i
 	}
 	for _, e := range edges {
-		if rank[e.parent] >= rank[e.child] {
-			t.Errorf("%s runs before its parent %s", e.child, e.parent)
+		if rank[e.parent.ID] >= rank[e.child.ID] {
+			t.Errorf("%s runs before its parent %s", e.child.ID, e.parent.ID)
 		}
 	}
 }
@@ -139,9 +139,9 @@ func checkOrder(t tester, g *Graph, edges []edge) {
 func TestEdgesKnowOutputs(t *testing.T) {
 	a, b := model("", "a"), model("", "b")
 	g, diags := newGraph("shop", "", []*Node{a, b}, []edge{
-		{parent: a.ID, child: b.ID, output: "a__x", pos: diag.Pos{File: "b", Line: 9}},
-		{parent: a.ID, child: b.ID, output: "", pos: diag.Pos{File: "b", Line: 3}},
-		{parent: a.ID, child: b.ID, output: "a__x", pos: diag.Pos{File: "b", Line: 4}},
+		{parent: a, child: b, output: "a__x", pos: diag.Pos{File: "b", Line: 9}},
+		{parent: a, child: b, output: "", pos: diag.Pos{File: "b", Line: 3}},
+		{parent: a, child: b, output: "a__x", pos: diag.Pos{File: "b", Line: 4}},
 	})
 	if len(diags) > 0 {
 		t.Fatal(diags)
@@ -261,7 +261,7 @@ func closure(nodes []*Node, edges []edge) map[string]map[string]bool {
 		reach[n.ID] = map[string]bool{}
 	}
 	for _, e := range edges {
-		reach[e.parent][e.child] = true
+		reach[e.parent.ID][e.child.ID] = true
 	}
 	for _, k := range nodes {
 		for _, i := range nodes {
@@ -284,7 +284,7 @@ func checkCircle(t tester, d diag.Diagnostic, edges []edge) {
 	}
 	for i := range path[1:] {
 		if !slices.ContainsFunc(edges, func(e edge) bool {
-			return e.parent == "model.shop."+path[i] && e.child == "model.shop."+path[i+1]
+			return e.parent.Name == path[i] && e.child.Name == path[i+1]
 		}) {
 			t.Errorf("%s: nothing leads from %s to %s", d.Msg, path[i], path[i+1])
 		}

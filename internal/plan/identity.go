@@ -209,7 +209,7 @@ func (x *identities) publishedView(in *published, r *lake.Receipt) identity {
 			return identity{unknown: "the source " + name + " is not declared any more"}
 		}
 		now.Config = maps.Clone(now.Config)
-		now.Config[key] = sourceDigest(n.Source)
+		now.Config[key] = n.Shape[sourceKey+n.Name]
 		if unknown := x.addStamps(&now, n.index); unknown != "" {
 			return identity{unknown: unknown}
 		}
@@ -251,7 +251,7 @@ func (x *identities) inputs(i int) made {
 
 func (x *identities) gather(n *Node) made {
 	m := made{volatile: n.Volatile, in: lake.Inputs{
-		SQL: n.SQLHash, Config: x.g.config(n), Parents: map[string]string{}, Sources: map[string]lake.FileStamp{}, Engine: x.o.EngineIdentity,
+		SQL: n.SQLHash, Config: n.Shape, Parents: make(map[string]string, len(n.Parents)), Sources: map[string]lake.FileStamp{}, Engine: x.o.EngineIdentity,
 	}}
 	note := func(unknown string) {
 		if m.unknown == "" {
@@ -266,12 +266,12 @@ func (x *identities) gather(n *Node) made {
 	case n.materialization() == project.Ingest:
 		note(x.addStamps(&m.in, n.index))
 	}
-	for _, p := range n.Parents {
+	for k, p := range n.Parents {
 		if p.Source != nil {
 			note(x.addStamps(&m.in, p.index))
 			continue
 		}
-		for _, output := range x.g.Reads(p, n) {
+		for _, output := range x.g.reads[n.index][k].outputs {
 			name := relationName(p, output)
 			id := x.identity(p.index, output)
 			m.in.Parents[name] = id.id

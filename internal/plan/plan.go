@@ -90,6 +90,9 @@ type Node struct {
 	Tests           []*project.Test // generic tests on it
 	Volatile        string          // from the text; "" if it can be unchanged
 	SQLHash         string          // of all renderings, without comments and white space
+	// Shape holds the configuration that shapes the data, key by key as a hash;
+	// what a source declares is part of all that read it.
+	Shape map[string]string
 
 	index int // place in Graph.nodes
 }
