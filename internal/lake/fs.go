@@ -118,11 +118,24 @@ func readFile(fsys FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
-	if err == nil && len(b) > maxDocument {
-		err = fmt.Errorf("%s is larger than %d bytes", name, maxDocument)
-	}
+	b, err := readAll(f)
 	return b, errors.Join(err, f.Close())
+}
+
+func readAll(f io.ReadSeeker) ([]byte, error) {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	if size > maxDocument {
+		return nil, fmt.Errorf("it is larger than %d bytes", maxDocument)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	_, err = io.ReadFull(f, b)
+	return b, err
 }
 
 // notExist reports whether a name is not there: also where a parent of it is a

@@ -800,3 +800,15 @@ func FuzzManifest(f *testing.F) {
 		}
 	})
 }
+
+func TestOnlyKeys(t *testing.T) {
+	known := []string{"a", "b"}
+	for text, want := range map[string]bool{
+		`{}`: true, `{"a":1,"b":{"c":[{"d":2}],"x":"a,\"c\":"}}`: true, ` { "a" : "x:y,{\\" , "b" : [ 1 , "c" ] } `: true,
+		`{"c":1}`: false, `{"a":{"b":1},"z":null}`: false, `{"a":[1,2],"b\"":3}`: false,
+	} {
+		if got := onlyKeys([]byte(text), known); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}

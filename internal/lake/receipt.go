@@ -145,7 +145,7 @@ func parseReceipt(name string, b []byte) (Receipt, error) {
 		return Receipt{}, errors.New("the receipt is empty (0 bytes)")
 	}
 	var r Receipt
-	if err := json.Unmarshal(b, &r); err != nil {
+	if err := r.UnmarshalJSON(b); err != nil {
 		return Receipt{}, fmt.Errorf("the receipt is not complete JSON: %w", err)
 	}
 	switch {
