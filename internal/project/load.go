@@ -230,7 +230,7 @@ func (l *loader) loadModels(files []foundFile) {
 // loadModel reads one model; it runs beside others.
 func (l *loader) loadModel(mf *modelFile) {
 	mf.d = &decoder{file: mf.rel}
-	mf.m = &Model{Name: norm.NFC.String(mf.stem()), File: mf.rel}
+	mf.m = &Model{Name: norm.NFC.String(mf.stem()), File: mf.rel, Folder: mf.folder()}
 	mf.cfg = l.folderConfig(mf.folder())
 	b, err := os.ReadFile(mf.path)
 	if err != nil {

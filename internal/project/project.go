@@ -87,6 +87,7 @@ type Engine struct {
 type Model struct {
 	Name             string // the file's spelling
 	File             string // relative to the project, with "/"
+	Folder           string // below the models folder, with "/"; "" at its top
 	Materialization  Materialization
 	Strategy         string // of incremental: "append"
 	Layout           string // of table: "file" or "parts"
@@ -119,6 +120,7 @@ type Column struct {
 type Seed struct {
 	Name        string
 	File        string
+	Folder      string // below the seeds folder, with "/"; "" at its top
 	Description string
 	Tags        []string
 	Meta        map[string]any
@@ -177,6 +179,7 @@ type Test struct {
 	Tags        []string
 	Pos         diag.Pos
 	File        string // of a singular test
+	Folder      string // of a singular test: below the tests folder
 	Body        string
 	BodyLine    int
 	Template    *jinja.Template

@@ -47,7 +47,7 @@ func (l *loader) loadProperties(files []foundFile) {
 func (l *loader) loadSeeds() {
 	for _, f := range l.find("seeds") {
 		if strings.EqualFold(filepath.Ext(f.rel), ".csv") {
-			l.p.Seeds = append(l.p.Seeds, &Seed{Name: norm.NFC.String(f.stem()), File: f.rel, Pos: diag.Pos{File: f.rel}})
+			l.p.Seeds = append(l.p.Seeds, &Seed{Name: norm.NFC.String(f.stem()), File: f.rel, Folder: f.folder(), Pos: diag.Pos{File: f.rel}})
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (l *loader) readSingular(s *singularFile) {
 		return
 	}
 	t := &Test{
-		Name: s.stem(), Kind: "singular", File: s.rel, Body: cut.body, BodyLine: cut.bodyLine,
+		Name: s.stem(), Kind: "singular", File: s.rel, Folder: s.folder(), Body: cut.body, BodyLine: cut.bodyLine,
 		Pos: diag.Pos{File: s.rel, Line: cut.bodyLine, Col: 1},
 	}
 	if problem := nameProblem(t.Name); problem != "" {
