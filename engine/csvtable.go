@@ -16,10 +16,12 @@ type fileTable struct {
 	name    string // as messages call it: source raw.orders, seed countries
 	pos     diag.Pos
 	pathPos diag.Pos
+	format  string
 	files   []string // absolute, sorted
 	options map[string]string
 	columns []project.Column // declared
 	extra   string           // keep | ignore | error
+	ordered bool             // rows in the order of the file
 }
 
 // csvGroup is a number of files that one read_csv reads: equal header, equal
@@ -191,6 +193,9 @@ func (t *fileTable) csvSelect(g *csvGroup, d csvDialect, names []string) string 
 		fmt.Sprintf("header = %v", d.header), fmt.Sprintf("skip = %d", d.skip), "nullstr = " + quoteText(d.nullText),
 		"compression = " + quoteText(g.compression), "strict_mode = true", "null_padding = false", "ignore_errors = false",
 		"hive_partitioning = false", "union_by_name = false",
+	}
+	if t.ordered {
+		args = append(args, "parallel = false")
 	}
 	if d.comment != 0 {
 		args = append(args, "comment = "+quoteText(byteText(d.comment)))

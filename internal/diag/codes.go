@@ -106,6 +106,8 @@ const (
 	TestColumn   Code = "RBT6001" // a test on a column that its relation does not have
 	TestArgument Code = "RBT6002" // an argument that the test or the column's type cannot take
 	TestQuery    Code = "RBT6003" // a test whose query could not be run
+	TestKind     Code = "RBT6004" // a kind of test that does not exist
+	TestFailed   Code = "RBT6005" // rows violate a test, and the data was not published
 )
 
 // Ingest: the declaration (70xx) and the records (71xx).

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/plan"
+	"rbt/internal/project"
+	"rbt/materialize"
+)
+
+// auditError says that gates failed: what was staged is not published.
+type auditError struct {
+	tests []*TestResult // those that failed
+}
+
+// Error names the failed tests.
+func (e *auditError) Error() string {
+	names := make([]string, len(e.tests))
+	for i, t := range e.tests {
+		names[i] = t.Name
+	}
+	return "the audit failed: " + strings.Join(names, ", ")
+}
+
+func (e *auditError) diagnostic(n *plan.Node) diag.Diagnostic {
+	return diag.Errorf(diag.TestFailed, diag.Pos{File: n.File}, "%s was not published: %s", n.Name, strings.TrimPrefix(e.Error(), "the "))
+}
+
+// audit asks the gates of a step about what is staged. While it asks, the names
+// of the node mean the staged data; nothing else of a run reads them before they
+// are published.
+func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
+	if len(b.step.Gates) == 0 {
+		return nil
+	}
+	parts := map[string]subject{} // of an increment: the new part alone
+	for _, o := range staged.Outputs {
+		if err := b.bindStaged(ctx, staged, o); err != nil {
+			return err
+		}
+		if len(o.Kept) > 0 {
+			parts[strings.ToLower(o.Relation)] = subject{from: "(" + scanFiles(paths(o), o.Columns) + ")", columns: o.Columns}
+		}
+	}
+	var failed []*TestResult
+	for _, t := range b.step.Gates {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var part *subject
+		if s, ok := parts[strings.ToLower(testedRelation(b.step.Node, t))]; ok && isRowWise(t.Kind) {
+			part = &s
+		}
+		result := b.run.evaluate(ctx, b.session, t, part)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b.result.Tests = append(b.result.Tests, result)
+		if result.Status == StatusFail || result.Status == StatusError {
+			failed = append(failed, result)
+		}
+	}
+	if len(failed) > 0 {
+		return &auditError{failed}
+	}
+	return nil
+}
+
+// bindStaged makes the name of an output mean what is staged.
+func (b *builder) bindStaged(ctx context.Context, staged materialize.Staged, o materialize.StagedOutput) error {
+	relation := o.Relation
+	if relation == "" {
+		relation = b.step.Node.Name
+	}
+	// The root of an ingest is the node's own name.
+	if r, ok := b.run.catalog.lookup("main", relation); ok {
+		relation = r.name
+	} else if b.step.Node.Model != nil && b.step.Node.Model.Materialization == project.Ingest {
+		relation = b.step.Node.Name
+	}
+	if staged.SQL != "" {
+		return b.run.catalog.set(ctx, b.session, "main", relation, staged.SQL, b.reads)
+	}
+	files := append(append([]string(nil), o.Kept...), paths(o)...)
+	return b.run.catalog.set(ctx, b.session, "main", relation, scanFiles(files, o.Columns), nil)
+}
+
+func paths(o materialize.StagedOutput) []string {
+	files := make([]string, len(o.Files))
+	for i, f := range o.Files {
+		files[i] = f.Path
+	}
+	return files
+}
+
+// testedRelation is the name of the relation that a generic test looks at.
+func testedRelation(n *plan.Node, t *project.Test) string {
+	if t.Output != "" {
+		return t.Output
+	}
+	return n.Name
+}
+
+// auditStep asks the gates of a step about what is published.
+func (r *run) auditStep(ctx context.Context, worker int, s *plan.Step, n *NodeResult) error {
+	session, err := r.session(ctx, worker)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.built[s.Node] = true
+	r.mu.Unlock()
+	passed := true
+	var failed []*TestResult
+	for _, t := range s.Gates {
+		result := r.evaluate(ctx, session, t, nil)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		result.AfterPublish = true
+		n.Tests = append(n.Tests, result)
+		passed = passed && result.Status == StatusPass
+		if result.Status == StatusFail || result.Status == StatusError {
+			failed = append(failed, result)
+		}
+	}
+	n.Status = StatusUnchanged
+	if !r.owners[s.Node] && s.Receipt != nil {
+		hash := ""
+		if passed {
+			hash = s.TestsHash
+		}
+		r.remember(s, *s.Receipt, hash)
+	}
+	if len(failed) > 0 {
+		return inFile((&auditError{failed}).onPublished(s.Node), s.Node.File)
+	}
+	return nil
+}
+
+func (e *auditError) onPublished(n *plan.Node) diag.Diagnostic {
+	return diag.Errorf(diag.TestFailed, diag.Pos{File: n.File}, "what is published of %s does not pass: %s", n.Name, strings.TrimPrefix(e.Error(), "the audit failed: "))
+}
+
+// lateTest runs a test that could not gate.
+func (r *run) lateTest(ctx context.Context, worker, k int) jobResult {
+	l := r.plan.Late[k]
+	if !r.needed(l) {
+		return jobResult{}
+	}
+	session, err := r.session(ctx, worker)
+	t := newTestResult(l.Test, r.tests[l.Test])
+	if err == nil {
+		t = r.evaluate(ctx, session, l.Test, nil)
+	} else {
+		t.Status, t.Err = StatusError, err
+	}
+	if ctx.Err() != nil {
+		t.Status, t.Err = StatusSkipped, nil
+	}
+	t.AfterPublish = len(l.After) > 0
+	return jobResult{commit: func() { r.tested(k, t) }}
+}
+
+// needed reports whether a late test has anything new to look at.
+func (r *run) needed(l plan.LateTest) bool {
+	if len(l.Reasons) > 0 {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.Owner != nil && r.built[l.Owner] {
+		return true
+	}
+	for _, number := range l.After {
+		if number <= len(r.plan.Steps) && r.built[r.plan.Steps[number-1].Node] {
+			return true
+		}
+	}
+	return false
+}
+
+// tested notes the result of a late test.
+func (r *run) tested(k int, t *TestResult) {
+	r.late[k] = t
+	r.e.emit(Event{Kind: EventTestFinished, Number: k + 1, Total: len(r.plan.Late), Test: t})
+}
+
+// fileColumns is what is known of a relation's columns.
+func (r *run) columns(ctx context.Context, s *session, from string) ([]lake.Column, error) {
+	columns, err := s.Describe(ctx, "SELECT * FROM "+from)
+	if err != nil {
+		return nil, fmt.Errorf("describe %s: %w", from, err)
+	}
+	return columns, nil
+}

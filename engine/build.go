@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/plan"
+	"rbt/internal/project"
+	"rbt/materialize"
+)
+
+// builder builds one step.
+type builder struct {
+	run      *run
+	step     *plan.Step
+	decision plan.Decision
+	result   *NodeResult
+	session  *session
+
+	compiled *project.Compiled // of a model
+	text     statement
+	reads    []*relation // what the SQL reads
+	volatile string
+}
+
+// build makes the data of a step and publishes it after its audit.
+func (b *builder) build(ctx context.Context) error {
+	n := b.step.Node
+	source, form, folder, err := b.source(ctx)
+	if err != nil {
+		return inFile(err, n.File)
+	}
+	target := materialize.Target{
+		Lake: b.run.e.o.Lake, Name: n.Name, Folder: folder, Form: form, RunID: b.run.o.InvocationID,
+		Fingerprint: b.decision.Fingerprint, Inputs: b.decision.Inputs, TestsHash: b.step.TestsHash,
+		Append: b.step.Incremental, FullRefresh: b.run.o.FullRefresh, FailedDir: b.run.failedDir(), Now: b.run.e.o.Now,
+	}
+	if b.ownsLateTests() {
+		target.TestsHash = "" // until they have passed
+	}
+	if b.volatile != "" {
+		target.Volatile = &b.volatile
+	}
+	if n.Model != nil && n.Model.OnSchemaChange == "full_refresh" && b.step.Incremental {
+		target.Rebuild = func() (materialize.Source, error) {
+			b.result.Incremental = false
+			return b.query(ctx, n.Full)
+		}
+	}
+	if b.editedIncrement() {
+		b.result.Notes = append(b.result.Notes, "its SQL was edited: rows of earlier runs stay as they are until --full-refresh")
+	}
+	published, err := materialize.Publish(ctx, b.session, target, source, b.audit)
+	if err != nil {
+		b.run.catalog.forget(n)
+		return b.explain(ctx, err)
+	}
+	b.publish(published)
+	return nil
+}
+
+// publish notes what was published.
+func (b *builder) publish(p materialize.Published) {
+	n := b.result
+	n.Status, n.Rows, n.Bytes = StatusSuccess, p.Rows, p.Bytes
+	if p.Manifest != nil && p.Receipt.Form == lake.FormIncremental {
+		n.Parts = len(p.Manifest.Parts)
+	}
+	if p.Rebuilt != "" {
+		n.Incremental = false
+		n.Notes = append(n.Notes, "rebuilt: "+p.Rebuilt)
+	}
+	b.run.publish(b.step, p.Receipt)
+	for _, t := range n.Tests {
+		if t.Status == StatusWarn { // the next run shall warn again
+			b.run.remember(b.step, p.Receipt, "")
+			break
+		}
+	}
+}
+
+func (b *builder) ownsLateTests() bool { return b.run.owners[b.step.Node] }
+
+// editedIncrement reports whether an increment is made with other SQL than what
+// is published.
+func (b *builder) editedIncrement() bool {
+	return b.step.Incremental && b.step.Receipt != nil && b.step.Receipt.Inputs.SQL != "" &&
+		b.step.Receipt.Inputs.SQL != b.decision.Inputs.SQL
+}
+
+// source gives what is to be published, and how and where.
+func (b *builder) source(ctx context.Context) (src materialize.Source, form lake.Form, folder string, err error) {
+	n := b.step.Node
+	if n.Seed != nil {
+		src, err = b.seed()
+		return src, lake.FormSeed, "", err
+	}
+	folder = n.Model.Path
+	if n.Model.Materialization == project.Ingest {
+		src, err = b.ingest(ctx)
+		return src, lake.FormIngest, folder, err
+	}
+	compiled := n.Full
+	if b.step.Incremental {
+		compiled = n.Increment
+	}
+	switch n.Model.Materialization {
+	case project.View:
+		form = lake.FormView
+	case project.Incremental:
+		form = lake.FormIncremental
+	default:
+		form = lake.FormFile
+		if n.Model.Layout == "parts" {
+			form = lake.FormParts
+		}
+	}
+	q, err := b.query(ctx, compiled)
+	if err != nil {
+		return nil, "", "", err
+	}
+	return q, form, folder, nil
+}
+
+func (b *builder) seed() (materialize.Source, error) {
+	s := b.step.Node.Seed
+	query, table, err := seedQuery(b.run.e.o.Project, s)
+	if err != nil {
+		return nil, err
+	}
+	b.result.SQL = query
+	b.reads = []*relation{{node: b.step.Node, table: table}}
+	return materialize.NewQuery(query, nil, false), nil
+}
+
+// query makes a Source of a compiled model: exactly one query, all that it reads
+// made known, accepted by the engine.
+func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materialize.Source, error) {
+	n := b.step.Node
+	if compiled.Queried {
+		var err error
+		if compiled, err = b.recompile(ctx); err != nil {
+			return nil, err
+		}
+	}
+	b.compiled, b.result.SQL = compiled, compiled.SQL
+	st, err := oneQuery(compiled.SQL)
+	if err != nil {
+		return nil, b.place(err)
+	}
+	b.text = st
+	tables, err := b.run.e.parser.Tables(compiled.SQL)
+	if err != nil {
+		return nil, b.place(err)
+	}
+	if tables.Refused && n.Model.Materialization == project.View {
+		return nil, diag.Errorf(diag.SQLBind, diag.Pos{File: n.File}, "a view cannot hold this query: its columns are known only when it runs").
+			WithHint("name the values, as in PIVOT … ON x IN (1, 2), or make it a table")
+	}
+	if b.volatile = b.volatility(compiled, tables); b.volatile == "" {
+		b.volatile = b.ephemeralVolatility(n, map[*plan.Node]bool{})
+	}
+	if b.reads, err = b.run.catalog.bindRefs(ctx, b.session, n.Refs); err != nil {
+		return nil, err
+	}
+	if compiled.This && b.step.Incremental {
+		this, err := b.run.catalog.bindRefs(ctx, b.session, []project.Ref{{Node: n.Name}})
+		if err != nil {
+			return nil, err
+		}
+		b.reads = append(b.reads, this...)
+	}
+	if err := b.session.checkQuery(ctx, st); err != nil {
+		return nil, b.place(err)
+	}
+	declared := make([]materialize.Declared, len(n.Model.Columns))
+	for i, c := range n.Model.Columns {
+		declared[i] = materialize.Declared{Name: c.Name, Type: c.Type, Pos: c.TypePos}
+		if c.Type == "" {
+			declared[i].Pos = c.Pos
+		}
+	}
+	return materialize.NewQuery(st.text, declared, n.Model.ContractEnforced), nil
+}
+
+func (b *builder) volatility(compiled *project.Compiled, tables plan.Tables) string {
+	for _, why := range []string{compiled.Volatile, tables.Volatile, b.step.Node.Volatile} {
+		if why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// ephemeralVolatility is the volatility of the ephemeral models that a node
+// reads: they have no receipt that could pass it on.
+func (b *builder) ephemeralVolatility(n *plan.Node, seen map[*plan.Node]bool) string {
+	for _, p := range n.Parents {
+		if seen[p] || p.Model == nil || p.Model.Materialization != project.Ephemeral {
+			continue
+		}
+		seen[p] = true
+		why := p.Volatile
+		if tables, err := b.run.e.parser.Tables(p.Full.SQL); err == nil && why == "" {
+			why = tables.Volatile
+		}
+		if why != "" {
+			return why + " in " + p.Name
+		}
+		if why := b.ephemeralVolatility(p, seen); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// recompile renders a model whose template asks the database, now that its
+// parents are published.
+func (b *builder) recompile(ctx context.Context) (*project.Compiled, error) {
+	if _, err := b.run.catalog.bindRefs(ctx, b.session, b.step.Node.Refs); err != nil {
+		return nil, err
+	}
+	compiled, problems := b.run.e.o.Project.Compile(ctx, b.step.Node.Model, project.CompileOptions{
+		Incremental: b.step.Incremental, RunStartedAt: b.run.o.RunStartedAt, InvocationID: b.run.o.InvocationID,
+		Query: func(sql string) ([]string, [][]any, error) { return b.session.readOnly(ctx, sql) },
+		Log: func(msg string, info bool, _ diag.Pos) {
+			level := "debug"
+			if info {
+				level = "info"
+			}
+			b.run.e.emit(Event{Kind: EventLog, Level: level, Message: msg})
+		},
+	})
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	return compiled, nil
+}
+
+// place gives an error of the engine the place in the user's file.
+func (b *builder) place(err error) error {
+	return placeError(err, placing{
+		file: b.step.Node.File, name: b.step.Node.Name, compiled: b.compiled, text: b.text, reads: b.reads, catalog: b.run.catalog,
+	})
+}
+
+// explain turns an error of a publish into what the user is told.
+func (b *builder) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return ctx.Err()
+	}
+	var drift *materialize.DriftError
+	var failed *auditError
+	switch {
+	case errors.As(err, &failed):
+		return failed.diagnostic(b.step.Node)
+	case errors.As(err, &drift):
+		return inFile(drift.Diagnostic(), b.step.Node.File)
+	}
+	return inFile(b.place(err), b.step.Node.File)
+}
+
+// readOnly runs one query of a template and gives all of its rows.
+func (s *session) readOnly(ctx context.Context, sql string) ([]string, [][]any, error) {
+	st, err := oneQuery(sql)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.checkQuery(ctx, st); err != nil {
+		return nil, nil, err
+	}
+	var rows [][]any
+	columns, err := s.query(ctx, st.text, func(v []any) error {
+		if len(rows) == maxTemplateRows {
+			return fmt.Errorf("the query of a template gives more than %d rows", maxTemplateRows)
+		}
+		rows = append(rows, append([]any(nil), v...))
+		return nil
+	})
+	return columns, rows, err
+}
+
+// maxTemplateRows bounds what a template can hold in memory.
+const maxTemplateRows = 100_000

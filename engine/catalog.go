@@ -1,0 +1,363 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/plan"
+	"rbt/internal/project"
+)
+
+// catalog knows every relation of a project and makes those that a query needs
+// known to the engine, each once: a view over the files that its receipt or
+// manifest lists, over the files of a source, or with the SQL of a view model.
+// Relations are looked up and bound by many workers at once.
+type catalog struct {
+	project *project.Project
+	parser  plan.Parser
+	// published gives what is published of a node, and where.
+	published func(name string) (publishedNode, bool)
+	relations map[string]*relation // by relationKey
+}
+
+// publishedNode is what a lake holds of a node, and the files of each of its
+// relations as they are to be opened.
+type publishedNode struct {
+	receipt lake.Receipt
+	files   func(relation string) []string // absolute
+	foreign bool
+	damage  error
+}
+
+// relation is one name that SQL may read.
+type relation struct {
+	schema, name string
+	node         *plan.Node
+	output       string // of an ingest; "" is the node itself
+
+	mu      sync.Mutex
+	version int // counts how often the name got another meaning
+	bound   bool
+	// parents are the relations that a bound view reads, with the versions that
+	// they had then: a view over a relation that changed must be made again.
+	parents map[*relation]int
+	table   *fileTable // of a source, once it was bound
+	plain   bool       // reads Parquet files of the lake and nothing else
+}
+
+func relationKey(schema, name string) string {
+	return strings.ToLower(schema) + "\x00" + strings.ToLower(name)
+}
+
+func newCatalog(p *project.Project, g *plan.Graph, parser plan.Parser, published func(string) (publishedNode, bool)) *catalog {
+	c := &catalog{project: p, parser: parser, published: published, relations: map[string]*relation{}}
+	for _, n := range g.Nodes() {
+		if n.Source != nil {
+			c.add(&relation{schema: n.Source.Group, name: n.Source.Name, node: n})
+			continue
+		}
+		c.add(&relation{schema: "main", name: n.Name, node: n})
+		if n.Model == nil {
+			continue
+		}
+		for _, o := range n.Model.Outputs() {
+			if o.Relation != n.Name {
+				c.add(&relation{schema: "main", name: o.Relation, node: n, output: o.Relation})
+			}
+		}
+	}
+	return c
+}
+
+func (c *catalog) add(r *relation) { c.relations[relationKey(r.schema, r.name)] = r }
+
+// lookup finds a relation; a name without a schema is one of main.
+func (c *catalog) lookup(schema, name string) (*relation, bool) {
+	if schema == "" {
+		schema = "main"
+	}
+	r, ok := c.relations[relationKey(schema, name)]
+	return r, ok
+}
+
+// bindRefs makes everything known that a compiled text refers to.
+func (c *catalog) bindRefs(ctx context.Context, s *session, refs []project.Ref) ([]*relation, error) {
+	bound := make([]*relation, 0, len(refs))
+	for _, ref := range refs {
+		r, ok := c.lookup(ref.Relation())
+		if !ok {
+			schema, name := ref.Relation()
+			return nil, diag.Errorf(diag.SQLUnknownTable, ref.Pos, "the project has no relation %s.%s", schema, name)
+		}
+		if err := c.bind(ctx, s, r, nil); err != nil {
+			return nil, err
+		}
+		bound = append(bound, r)
+	}
+	return bound, nil
+}
+
+// bind makes a relation known to the engine. path holds the relations for whose
+// sake it is bound, for views that were published at different times and have
+// come to read each other.
+func (c *catalog) bind(ctx context.Context, s *session, r *relation, path []*relation) error {
+	if slices.Contains(path, r) {
+		names := make([]string, 0, len(path)+1)
+		for _, p := range append(path, r) {
+			names = append(names, p.name)
+		}
+		return fmt.Errorf("views as they are published read each other: %s; run them again", strings.Join(names, " -> "))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bound {
+		fresh, err := c.fresh(ctx, s, r, path)
+		if err != nil || fresh {
+			return err
+		}
+	}
+	return c.define(ctx, s, r, append(slices.Clip(path), r))
+}
+
+// fresh reports whether all that a bound view reads still means the same. r.mu
+// is held.
+func (c *catalog) fresh(ctx context.Context, s *session, r *relation, path []*relation) (bool, error) {
+	fresh := true
+	for p, version := range r.parents {
+		if err := c.bind(ctx, s, p, append(slices.Clip(path), r)); err != nil {
+			return false, err
+		}
+		p.mu.Lock()
+		fresh = fresh && p.version == version
+		p.mu.Unlock()
+	}
+	return fresh, nil
+}
+
+// define gives a relation its meaning. r.mu is held.
+func (c *catalog) define(ctx context.Context, s *session, r *relation, path []*relation) error {
+	switch n := r.node; {
+	case n.Source != nil:
+		return c.defineSource(ctx, s, r)
+	case n.Model != nil && n.Model.Materialization == project.Ephemeral:
+		return c.defineView(ctx, s, r, n.Full.SQL, n.Refs, path)
+	}
+	pub, ok := c.published(r.node.Name)
+	if !ok {
+		return notPublished(r.node)
+	}
+	if pub.damage != nil {
+		return fmt.Errorf("read %s: %w", r.node.Name, pub.damage)
+	}
+	if pub.receipt.Form == lake.FormView {
+		refs, err := c.refsOf(pub.receipt)
+		if err != nil {
+			return err
+		}
+		return c.defineView(ctx, s, r, pub.receipt.SQL, refs, path)
+	}
+	for _, o := range pub.receipt.Outputs {
+		if strings.EqualFold(o.Relation, r.name) || r.output == "" && len(pub.receipt.Outputs) == 1 {
+			return c.create(ctx, s, r, scanFiles(pub.files(o.Relation), o.Columns), nil, true)
+		}
+	}
+	return fmt.Errorf("read %s: its receipt lists no relation %s; run it again", r.node.Name, r.name)
+}
+
+func notPublished(n *plan.Node) error {
+	return diag.Errorf(diag.SQLUnknownTable, diag.Pos{File: n.File}, "%s has never been published", n.Name).
+		WithHint("build it first, or select it together with what reads it: -s +name")
+}
+
+// refsOf finds what the SQL of a published view reads, which may differ from
+// what the model reads now.
+func (c *catalog) refsOf(r lake.Receipt) ([]project.Ref, error) {
+	tables, err := c.parser.Tables(r.SQL)
+	if err != nil {
+		return nil, fmt.Errorf("read the published view %s: %w", r.Name, err)
+	}
+	var refs []project.Ref
+	for _, t := range tables.Names {
+		if rel, ok := c.lookup(t.Schema, t.Name); ok {
+			refs = append(refs, refTo(rel))
+		}
+	}
+	return refs, nil
+}
+
+func refTo(r *relation) project.Ref {
+	if r.node.Source != nil {
+		return project.Ref{Node: r.node.Name, Source: true}
+	}
+	return project.Ref{Node: r.node.Name, Output: r.output}
+}
+
+// defineView makes a view with this SQL after all that it reads.
+func (c *catalog) defineView(ctx context.Context, s *session, r *relation, sql string, refs []project.Ref, path []*relation) error {
+	st, err := oneQuery(sql)
+	if err != nil {
+		return fmt.Errorf("read the view %s: %w", r.node.Name, err)
+	}
+	parents := map[*relation]int{}
+	for _, ref := range refs {
+		p, ok := c.lookup(ref.Relation())
+		if !ok {
+			continue // the engine will say that it does not exist
+		}
+		if err := c.bind(ctx, s, p, path); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		parents[p] = p.version
+		p.mu.Unlock()
+	}
+	return c.create(ctx, s, r, st.text, parents, false)
+}
+
+// defineSource makes a view over the files of a source.
+func (c *catalog) defineSource(ctx context.Context, s *session, r *relation) error {
+	table, err := newSourceTable(c.project, r.node.Source)
+	if err != nil {
+		return err
+	}
+	r.table = table
+	query, err := table.query(ctx, s)
+	if err != nil {
+		return err
+	}
+	return c.create(ctx, s, r, query, nil, false)
+}
+
+// create makes the engine's view of a relation. r.mu is held.
+func (c *catalog) create(ctx context.Context, s *session, r *relation, query string, parents map[*relation]int, plain bool) error {
+	if r.schema != "main" {
+		if err := s.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+quoteIdent(r.schema)); err != nil {
+			return err
+		}
+	}
+	if err := s.Exec(ctx, "CREATE OR REPLACE VIEW "+relationName(r.schema, r.name)+" AS\n"+query); err != nil {
+		if r.table != nil {
+			return r.table.explain(err)
+		}
+		return err
+	}
+	r.version++
+	r.bound, r.parents, r.plain = true, parents, plain
+	return nil
+}
+
+// set gives a relation a meaning for the time of an audit: what is staged.
+func (c *catalog) set(ctx context.Context, s *session, schema, name, query string, parents []*relation) error {
+	r, ok := c.lookup(schema, name)
+	if !ok {
+		return fmt.Errorf("the project has no relation %s.%s", schema, name)
+	}
+	versions := map[*relation]int{}
+	for _, p := range parents {
+		if p == r {
+			continue
+		}
+		p.mu.Lock()
+		versions[p] = p.version
+		p.mu.Unlock()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return c.create(ctx, s, r, query, versions, len(parents) == 0)
+}
+
+// forget makes every relation of a node be looked up again when it is needed
+// next.
+func (c *catalog) forget(n *plan.Node) {
+	for _, r := range c.relationsOf(n) {
+		r.mu.Lock()
+		r.bound = false
+		r.mu.Unlock()
+	}
+}
+
+func (c *catalog) relationsOf(n *plan.Node) []*relation {
+	if n.Source != nil {
+		r, _ := c.lookup(n.Source.Group, n.Source.Name)
+		return []*relation{r}
+	}
+	r, _ := c.lookup("main", n.Name)
+	out := []*relation{r}
+	if n.Model == nil {
+		return out
+	}
+	for _, o := range n.Model.Outputs() {
+		if o.Relation == n.Name {
+			continue
+		}
+		if r, ok := c.lookup("main", o.Relation); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// explain turns an error that was raised while a source was read, in whatever
+// query, into one with file and line.
+func (c *catalog) explain(err error, reads []*relation) error {
+	for _, r := range c.sourcesUnder(reads) {
+		r.mu.Lock()
+		table := r.table
+		r.mu.Unlock()
+		if table == nil {
+			continue
+		}
+		if explained := table.explain(err); explained != err {
+			return explained
+		}
+	}
+	return err
+}
+
+// sourcesUnder gives the sources that relations read, through views too, in the
+// order of names.
+func (c *catalog) sourcesUnder(reads []*relation) []*relation {
+	seen := map[*relation]bool{}
+	var out []*relation
+	for todo := slices.Clone(reads); len(todo) > 0; {
+		r := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[r] {
+			continue
+		}
+		seen[r] = true
+		if r.node.Source != nil {
+			out = append(out, r)
+		}
+		r.mu.Lock()
+		for p := range r.parents {
+			todo = append(todo, p)
+		}
+		r.mu.Unlock()
+	}
+	slices.SortFunc(out, func(a, b *relation) int {
+		return strings.Compare(relationKey(a.schema, a.name), relationKey(b.schema, b.name))
+	})
+	return out
+}
+
+// absolute gives the files of a relation of a receipt as they lie in the lake.
+func absolute(root string, r lake.Receipt, relation string) []string {
+	for _, o := range r.Outputs {
+		if !strings.EqualFold(o.Relation, relation) {
+			continue
+		}
+		files := make([]string, len(o.Files))
+		for i, f := range o.Files {
+			files[i] = filepath.Join(root, filepath.FromSlash(f.Path))
+		}
+		return files
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rbt/internal/diag"
+	"rbt/internal/plan"
+	"rbt/internal/project"
+	"rbt/materialize"
+)
+
+// sampleRows is how many violating rows a result shows.
+const sampleRows = 5
+
+func newTestResult(t *project.Test, n *plan.TestNode) *TestResult {
+	out := &TestResult{Name: t.Name, Node: t.Node, Kind: t.Kind, Label: testLabel(t), File: t.Pos.File, Severity: t.Severity, Checked: -1}
+	if t.File != "" {
+		out.File = t.File
+	}
+	if n != nil {
+		out.ID = n.ID
+	}
+	return out
+}
+
+// testLabel is how a test is called under the line of its node: not_null(id).
+func testLabel(t *project.Test) string {
+	switch {
+	case len(t.Columns) > 0:
+		return t.Kind + "(" + strings.Join(t.Columns, ", ") + ")"
+	case t.Kind == "expression":
+		return t.Kind + "(" + firstRunes(strings.Join(strings.Fields(t.Args.SQL), " "), 40) + ")"
+	case t.Node == "":
+		return t.Name
+	}
+	return t.Kind
+}
+
+// evaluate asks a test. part, where it is not nil, is asked in place of the
+// relation. What goes wrong is in the result.
+func (r *run) evaluate(ctx context.Context, s *session, t *project.Test, part *subject) *TestResult {
+	n := r.tests[t]
+	result := newTestResult(t, n)
+	started := r.e.o.Now()
+	q := asking{run: r, session: s, test: t, node: n, result: result}
+	if err := q.run1(ctx, part); err != nil {
+		result.Status, result.Err = StatusError, q.explain(err)
+	}
+	result.Elapsed = r.e.o.Now().Sub(started)
+	return result
+}
+
+// asking is one test being asked.
+type asking struct {
+	run     *run
+	session *session
+	test    *project.Test
+	node    *plan.TestNode
+	result  *TestResult
+
+	compiled *project.Compiled // of a test that is SQL of the user
+	text     statement
+	reads    []*relation
+}
+
+func (q *asking) run1(ctx context.Context, part *subject) error {
+	c, err := q.check(ctx, part)
+	if err != nil {
+		return err
+	}
+	q.result.SQL, q.result.Expected = c.Rows, c.Expected
+	if _, err := oneQuery(c.Rows); err != nil {
+		return err
+	}
+	if q.result.Failures, err = q.number(ctx, c.Count(q.test.Limit)); err != nil {
+		return err
+	}
+	if c.Checked != "" {
+		if q.result.Checked, err = q.number(ctx, c.Checked); err != nil {
+			return err
+		}
+	}
+	q.result.Status = outcome(q.test, q.result.Failures, q.result.Checked)
+	if q.result.Failures == 0 {
+		return nil
+	}
+	if err := q.sample(ctx, c); err != nil {
+		return err
+	}
+	if q.run.o.StoreFailures && q.result.Status != StatusPass {
+		return q.store(ctx, c)
+	}
+	return nil
+}
+
+// check puts the test into SQL, all that it reads made known.
+func (q *asking) check(ctx context.Context, part *subject) (check, error) {
+	t := q.test
+	if q.node != nil {
+		for _, n := range q.node.Reads {
+			for _, rel := range q.run.catalog.relationsOf(n) {
+				if err := q.run.catalog.bind(ctx, q.session, rel, nil); err != nil {
+					return check{}, err
+				}
+				q.reads = append(q.reads, rel)
+			}
+		}
+	}
+	if q.node != nil && q.node.Compiled != nil {
+		return q.own(ctx)
+	}
+	if q.node == nil || q.node.About == nil {
+		return check{}, diag.Errorf(diag.TestKind, t.Pos, "the test %s is about nothing", t.Name)
+	}
+	s, err := q.subject(ctx, part)
+	if err != nil {
+		return check{}, err
+	}
+	parent := ""
+	if t.Args.To != "" || t.Args.EqualTo != "" {
+		parent = relationName(t.Args.Ref.Relation())
+		if err := q.checkField(ctx, parent); err != nil {
+			return check{}, err
+		}
+	}
+	return genericCheck(t, s, parent, q.run.e.o.Now())
+}
+
+// subject is the relation that the test looks at.
+func (q *asking) subject(ctx context.Context, part *subject) (subject, error) {
+	if part != nil {
+		return *part, nil
+	}
+	about := q.node.About
+	schema, name := "main", testedRelation(about, q.test)
+	if about.Source != nil {
+		schema, name = about.Source.Group, about.Source.Name
+	}
+	from := relationName(schema, name)
+	columns, err := q.run.columns(ctx, q.session, from)
+	return subject{from: from, columns: columns}, err
+}
+
+// checkField makes sure that the column of a relationship's other side exists.
+func (q *asking) checkField(ctx context.Context, parent string) error {
+	if q.test.Args.Field == "" {
+		return nil
+	}
+	columns, err := q.run.columns(ctx, q.session, parent)
+	if err != nil {
+		return err
+	}
+	other := *q.test
+	other.Node = q.test.Args.Ref.Node
+	_, err = findColumn(&other, q.test.Args.Field, columns)
+	return err
+}
+
+// own is a test that is SQL of the user: its rows are the violations.
+func (q *asking) own(ctx context.Context) (check, error) {
+	q.compiled = q.node.Compiled
+	st, err := oneQuery(q.compiled.SQL)
+	if err != nil {
+		return check{}, err
+	}
+	q.text = st
+	if _, err := q.run.catalog.bindRefs(ctx, q.session, q.compiled.Refs); err != nil {
+		return check{}, err
+	}
+	if err := q.session.checkQuery(ctx, st); err != nil {
+		return check{}, err
+	}
+	return check{Rows: st.text, Expected: "no rows"}, nil
+}
+
+func (q *asking) number(ctx context.Context, query string) (n int64, err error) {
+	err = q.session.Query(ctx, query, func(v []any) error {
+		i, ok := v[0].(int64)
+		if !ok {
+			return fmt.Errorf("a count came as %T", v[0])
+		}
+		n = i
+		return nil
+	})
+	return n, err
+}
+
+// sample reads the first violating rows, in an order that depends on nothing but
+// their values. Every value is printed by the engine, exactly.
+func (q *asking) sample(ctx context.Context, c check) error {
+	rows := "SELECT * FROM (" + c.Rows + "\n)"
+	columns, err := q.session.Describe(ctx, "SELECT * FROM ("+rows+") LIMIT 0")
+	if err != nil {
+		return err
+	}
+	list := make([]string, len(columns))
+	for i, col := range columns {
+		q.result.Columns = append(q.result.Columns, col.Name)
+		list[i] = fmt.Sprintf("CAST(c%d AS VARCHAR)", i)
+	}
+	names := make([]string, len(columns))
+	for i := range columns {
+		names[i] = fmt.Sprintf("c%d", i)
+	}
+	query := fmt.Sprintf("SELECT %s FROM (SELECT * FROM (%s\n) AS v(%s) ORDER BY ALL LIMIT %d) ORDER BY ALL",
+		strings.Join(list, ", "), c.Rows, strings.Join(names, ", "), sampleRows)
+	return q.session.Query(ctx, query, func(v []any) error {
+		row := make([]string, len(v))
+		for i := range v {
+			row[i] = "NULL"
+			if text, ok := v[i].(string); ok {
+				row[i] = text
+			}
+		}
+		q.result.Sample = append(q.result.Sample, row)
+		return nil
+	})
+}
+
+// store writes the violating rows to target/failures/<test>.parquet.
+func (q *asking) store(ctx context.Context, c check) error {
+	dir := filepath.Join(q.run.e.o.Project.TargetDir, "failures")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("store failures: %w", err)
+	}
+	rows := c.Rows
+	if q.test.Limit > 0 {
+		rows = fmt.Sprintf("SELECT * FROM (%s\n) LIMIT %d", rows, q.test.Limit)
+	}
+	query, _, err := materialize.NewQuery(rows, nil, false).Select(ctx, q.session)
+	if err != nil {
+		return err
+	}
+	// Written beside its name and moved there, so that it is never half there.
+	path := filepath.Join(dir, q.test.Name+".parquet")
+	if _, err := q.session.CopyTo(ctx, query, path+".tmp", nil); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return fmt.Errorf("store failures: %w", err)
+	}
+	return nil
+}
+
+// explain gives an error of a test's query its place.
+func (q *asking) explain(err error) error {
+	placed := placeError(err, placing{file: q.result.File, name: q.test.Name, compiled: q.compiled, text: q.text, reads: q.reads, catalog: q.run.catalog})
+	var d diag.Diagnostic
+	if errors.As(placed, &d) {
+		if q.compiled == nil && (d.Pos.IsZero() || d.Pos.Line == 0) {
+			d.Pos = q.test.Pos
+		}
+		return d
+	}
+	var problem *sqlProblem
+	if errors.As(err, &problem) {
+		return problem.SQLDiagnostic(q.test.Pos)
+	}
+	return placed
+}

@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"rbt/internal/diag"
+	"rbt/internal/project"
+)
+
+// placing is what is known of a text whose execution failed.
+type placing struct {
+	file     string // of the user
+	name     string // of the node or test
+	compiled *project.Compiled
+	text     statement
+	reads    []*relation
+	catalog  *catalog
+}
+
+// placeError gives an error that came from running a compiled text the place in
+// the file that the user wrote. A caret is promised only where it is known to be
+// right: the text at the engine's position agrees with the name that the error
+// complains about, or nothing but published data is read, so that the position
+// cannot be one in the text of a view.
+func placeError(err error, p placing) error {
+	var located interface {
+		SQLOffset() int
+		SQLDiagnostic(diag.Pos) diag.Diagnostic
+	}
+	if errors.As(err, &located) && p.compiled != nil {
+		pos, callers := p.locate(located.SQLOffset())
+		return withCallers(located.SQLDiagnostic(pos), callers)
+	}
+	var e *EngineError
+	if !errors.As(err, &e) {
+		return err
+	}
+	if p.catalog != nil {
+		if explained := p.catalog.explain(err, p.reads); explained != err {
+			return explained
+		}
+	}
+	d := diag.Diagnostic{Code: codeOf(e), Msg: messageOf(e), Hint: hintOf(e), Pos: diag.Pos{File: p.file}}
+	offset, width, ok := p.offset(e)
+	if !ok {
+		if views := p.views(); len(views) > 0 {
+			d = d.WithNote(diag.Pos{}, "%s reads the views %s, in which this may have happened", p.name, strings.Join(views, ", "))
+		}
+		return d
+	}
+	var callers []diag.Pos
+	d.Pos, callers = p.locate(offset)
+	d.Width = width
+	return withCallers(d, callers)
+}
+
+func (p placing) locate(offset int) (diag.Pos, []diag.Pos) {
+	if p.compiled == nil || p.compiled.Result == nil {
+		return diag.Pos{File: p.file}, nil
+	}
+	pos, callers, _ := p.compiled.Result.Locate(max(0, offset))
+	return pos, callers
+}
+
+func withCallers(d diag.Diagnostic, callers []diag.Pos) diag.Diagnostic {
+	for _, c := range callers {
+		d = d.WithNote(c, "called here")
+	}
+	return d
+}
+
+// offset finds the engine's position in the compiled text, and how many
+// characters are meant.
+func (p placing) offset(e *EngineError) (offset, width int, ok bool) {
+	if p.compiled == nil || e.Position < 0 || p.text.text == "" {
+		return 0, 0, false
+	}
+	start := strings.Index(e.Statement, p.text.text)
+	if start < 0 {
+		return 0, 0, false
+	}
+	offset = e.Position - start
+	if offset < 0 || offset > len(p.text.text) {
+		return 0, 0, false
+	}
+	width = p.tokenWidth(offset)
+	switch {
+	case p.agrees(e, offset):
+		return offset, width, true
+	case e.Type == "Parser" && strings.Contains(e.Message, "end of input"):
+		return len(p.text.text), 1, true
+	case e.Type == "Parser" || len(p.views()) > 0 || e.Name != "":
+		return 0, 0, false
+	}
+	return offset, width, true
+}
+
+// agrees reports whether the text at an offset is the name that the error
+// complains about.
+func (p placing) agrees(e *EngineError, offset int) bool {
+	name := e.Name
+	if name == "" {
+		if _, near, ok := strings.Cut(e.Message, `at or near "`); ok {
+			name = strings.TrimSuffix(near, `"`)
+			return name != "" && strings.HasPrefix(p.text.text[offset:], name)
+		}
+		if _, column, ok := strings.Cut(e.Message, `does not have a column named "`); ok {
+			name, _, _ = strings.Cut(column, `"`)
+		}
+	}
+	if name == "" {
+		return false
+	}
+	// A qualified name begins with its qualifier, and a quoted one with a quote.
+	i, found := p.tokenAt(offset)
+	for ; found && i < len(p.text.tokens); i++ {
+		t := p.text.tokens[i]
+		word, isName := identifier(p.text.text, t)
+		if isName && strings.EqualFold(word, lastPart(name)) {
+			return true
+		}
+		if !isName && p.text.text[t.start:t.end] != "." {
+			return false
+		}
+	}
+	return false
+}
+
+func lastPart(name string) string {
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		return name[i+1:]
+	}
+	return name
+}
+
+// tokenAt is the token that begins at an offset.
+func (p placing) tokenAt(offset int) (int, bool) {
+	return slices.BinarySearchFunc(p.text.tokens, offset, func(t token, at int) int { return t.start - at })
+}
+
+// tokenWidth is the number of characters of the token at an offset.
+func (p placing) tokenWidth(offset int) int {
+	i, ok := p.tokenAt(offset)
+	if !ok {
+		return 1
+	}
+	return utf8.RuneCountInString(p.text.text[p.text.tokens[i].start:p.text.tokens[i].end])
+}
+
+// views are the names of what is read and is not plain published data: an error
+// at run time may have happened in its text.
+func (p placing) views() []string {
+	var names []string
+	for _, r := range p.reads {
+		if r.name == "" {
+			continue
+		}
+		r.mu.Lock()
+		plain := r.plain
+		r.mu.Unlock()
+		if !plain {
+			names = append(names, r.node.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// codeOf is the stable code of an engine's error.
+func codeOf(e *EngineError) diag.Code {
+	switch {
+	case e.Type == "Parser":
+		return diag.SQLSyntax
+	case e.Subtype == "COLUMN_NOT_FOUND" || strings.Contains(e.Message, "does not have a column named"):
+		return diag.SQLUnknownColumn
+	case e.Type == "Catalog" && strings.HasPrefix(e.NameType, "Table"):
+		return diag.SQLUnknownTable
+	case e.Type == "Catalog" && strings.Contains(e.NameType, "Function") || e.Subtype == "NO_MATCHING_FUNCTION":
+		return diag.SQLUnknownFunc
+	case e.Type == "Binder" || e.Type == "Catalog" || e.Type == "Not implemented":
+		return diag.SQLBind
+	case e.Type == "Out of Memory" || e.Type == "IO":
+		return diag.EngineResource
+	}
+	return diag.SQLRuntime
+}
+
+// messageOf is the first line of what the engine says; what it suggests is in
+// the hint.
+func messageOf(e *EngineError) string {
+	first, rest, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
+	if e.Subtype == "NO_MATCHING_FUNCTION" && e.Name != "" {
+		return strings.TrimSuffix(first, ".")
+	}
+	if e.Type == "Out of Memory" || strings.HasPrefix(first, "Could not parse string") {
+		first = strings.Join(strings.Fields(first+" "+rest), " ")
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(first, "!"), ".")
+}
+
+// hintOf says what the engine thinks may have been meant.
+func hintOf(e *EngineError) string {
+	if len(e.Candidates) == 0 || e.Subtype == "NO_MATCHING_FUNCTION" {
+		if e.Type == "Out of Memory" {
+			return "raise engine.memory_limit, lower engine.threads, or make sure that target/ can hold temporary files"
+		}
+		if len(e.Candidates) > 0 {
+			return "there is " + strings.Join(e.Candidates, "; ")
+		}
+		return ""
+	}
+	if near := diag.Nearest(e.Name, e.Candidates); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	if strings.HasPrefix(e.NameType, "Table") || strings.Contains(e.NameType, "Function") {
+		return ""
+	}
+	return "there is " + strings.Join(e.Candidates, ", ")
+}

@@ -1,0 +1,468 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/plan"
+	"rbt/internal/project"
+)
+
+// RunOptions say how a plan is run. The caller holds the lake's lock and has
+// recovered the lake; State is what was published then.
+type RunOptions struct {
+	Command       string // for the result: run, build, test
+	InvocationID  string
+	RunStartedAt  time.Time
+	State         *lake.State
+	DeferLake     *lake.Lake  // where plan.Deferred nodes are read; nil if nowhere
+	DeferState    *lake.State // what is published there
+	Workers       int         // nodes at once; 0 is one a core, at most 8
+	FailFast      bool
+	FullRefresh   bool
+	StoreFailures bool
+}
+
+// Run builds what the plan says. The error is nil unless rbt could not start or
+// finish; that nodes or tests failed is in the result.
+func (e *Engine) Run(ctx context.Context, p *plan.Plan, o RunOptions) (*Result, error) {
+	r, err := e.newRun(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	e.emit(Event{Kind: EventRunStarted, Total: len(p.Steps), Result: r.result})
+	stuck := r.schedule().do(ctx)
+	r.abandon(ctx, stuck)
+	if ctx.Err() == nil {
+		r.rememberTests()
+	}
+	r.result.Cancelled = ctx.Err() != nil
+	r.result.Elapsed = e.o.Now().Sub(r.result.Started)
+	for _, n := range r.result.Nodes {
+		r.result.Tests = append(r.result.Tests, n.Tests...)
+	}
+	for _, t := range r.late {
+		if t != nil {
+			r.result.Tests = append(r.result.Tests, t)
+		}
+	}
+	if len(stuck) == 0 {
+		err = r.close()
+	}
+	if err == nil {
+		err = r.result.Fatal
+	}
+	e.emit(Event{Kind: EventRunFinished, Total: len(p.Steps), Result: r.result})
+	return r.result, err
+}
+
+// run is one run of a plan.
+type run struct {
+	e       *Engine
+	plan    *plan.Plan
+	o       RunOptions
+	catalog *catalog
+	settler *plan.Settler
+	tests   map[*project.Test]*plan.TestNode
+	owners  map[*plan.Node]bool // of late tests
+
+	mu        sync.Mutex
+	sessions  map[int]*session         // by worker
+	published map[string]publishedNode // by name in lower case
+	receipts  map[string]lake.Receipt  // of steps, as published by this run or found unchanged
+	built     map[*plan.Node]bool      // built or audited by this run
+
+	result *Result
+	late   []*TestResult // by place in plan.Late; nil where it did not run
+}
+
+func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, error) {
+	if e.o.Lake == nil {
+		return nil, errors.New("run a plan: the engine was opened without a lake")
+	}
+	if o.Workers <= 0 {
+		o.Workers = workersFor(e.o.Project.Engine)
+	}
+	r := &run{
+		e: e, plan: p, o: o, sessions: map[int]*session{}, published: map[string]publishedNode{}, receipts: map[string]lake.Receipt{},
+		built: map[*plan.Node]bool{}, owners: map[*plan.Node]bool{}, tests: map[*project.Test]*plan.TestNode{}, late: make([]*TestResult, len(p.Late)), settler: p.NewSettler(),
+		result: &Result{InvocationID: o.InvocationID, Command: o.Command, Started: e.o.Now(), Nodes: make([]*NodeResult, len(p.Steps))},
+	}
+	for _, l := range p.Late {
+		r.owners[l.Owner] = true
+	}
+	for _, t := range p.Graph.Tests() {
+		if t.Test != nil {
+			r.tests[t.Test] = t
+		}
+	}
+	r.addPublished(e.o.Lake, o.State, nil)
+	deferred := map[string]bool{}
+	for _, n := range p.Deferred {
+		deferred[strings.ToLower(n.Name)] = true
+	}
+	if o.DeferLake != nil {
+		r.addPublished(o.DeferLake, o.DeferState, deferred)
+	}
+	for i, s := range p.Steps {
+		r.result.Nodes[i] = newNodeResult(s)
+	}
+	r.catalog = newCatalog(e.o.Project, p.Graph, e.parser, r.publishedNode)
+	return r, ctx.Err()
+}
+
+// addPublished notes what a lake holds; only, where it is not nil, says of which
+// nodes.
+func (r *run) addPublished(l *lake.Lake, state *lake.State, only map[string]bool) {
+	if state == nil {
+		return
+	}
+	for _, name := range sortedKeys(state.Nodes) {
+		lower := strings.ToLower(name)
+		if only == nil || only[lower] {
+			r.published[lower] = inLake(l.Root(), state.Nodes[name])
+		}
+	}
+}
+
+// inLake makes the files of a published node known as they lie in the lake.
+func inLake(root string, n lake.Node) publishedNode {
+	return publishedNode{
+		receipt: n.Receipt, foreign: n.Foreign, damage: n.Damage,
+		files: func(relation string) []string { return absolute(root, n.Receipt, relation) },
+	}
+}
+
+func (r *run) publishedNode(name string) (publishedNode, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, ok := r.published[strings.ToLower(name)]
+	return n, ok
+}
+
+// publish notes what a step published.
+func (r *run) publish(s *plan.Step, receipt lake.Receipt) {
+	r.mu.Lock()
+	r.published[strings.ToLower(s.Node.Name)] = inLake(r.e.o.Lake.Root(), lake.Node{Receipt: receipt})
+	r.receipts[s.Node.ID] = receipt
+	r.mu.Unlock()
+	r.settler.Done(s, &receipt)
+	r.catalog.forget(s.Node)
+}
+
+// session gives the worker's connection.
+func (r *run) session(ctx context.Context, worker int) (*session, error) {
+	r.mu.Lock()
+	s := r.sessions[worker]
+	r.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	db, err := r.e.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s, err = db.session(ctx); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sessions[worker] = s
+	return s, nil
+}
+
+func (r *run) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var err error
+	for _, w := range sortedKeys(r.sessions) {
+		if cerr := r.sessions[w].Close(); err == nil && cerr != nil {
+			err = fmt.Errorf("close a connection of the SQL engine: %w", cerr)
+		}
+	}
+	return err
+}
+
+// schedule turns steps, relays and late tests into jobs, in this order: the
+// plan's numbers less one.
+func (r *run) schedule() schedule {
+	p := r.plan
+	jobs := make([]job, 0, len(p.Steps)+len(p.Relays)+len(p.Late))
+	for _, s := range p.Steps {
+		jobs = append(jobs, job{places(s.After)})
+	}
+	for _, relay := range p.Relays {
+		jobs = append(jobs, job{places(relay.After)})
+	}
+	for _, t := range p.Late {
+		jobs = append(jobs, job{places(t.After)})
+	}
+	return schedule{
+		jobs: jobs, workers: r.o.Workers, failFast: r.o.FailFast, grace: r.e.o.Grace,
+		run: r.job, crashed: r.crashed, skip: r.skip,
+	}
+}
+
+func places(numbers []int) []int {
+	out := make([]int, len(numbers))
+	for i, n := range numbers {
+		out[i] = n - 1
+	}
+	return out
+}
+
+// job runs job i of the schedule.
+func (r *run) job(ctx context.Context, worker, i int) jobResult {
+	steps, relays := len(r.plan.Steps), len(r.plan.Relays)
+	switch {
+	case i < steps:
+		return r.step(ctx, worker, r.plan.Steps[i])
+	case i < steps+relays:
+		return jobResult{}
+	default:
+		return r.lateTest(ctx, worker, i-steps-relays)
+	}
+}
+
+// step runs a step; what it came to is committed at its end.
+func (r *run) step(ctx context.Context, worker int, s *plan.Step) jobResult {
+	n := newNodeResult(s)
+	n.Worker, n.Started = worker, r.e.o.Now()
+	started := *n
+	r.e.emit(Event{Kind: EventNodeStarted, Number: s.Number, Total: len(r.plan.Steps), Node: &started})
+	err := r.runStep(ctx, worker, s, n)
+	n.Elapsed = r.e.o.Now().Sub(n.Started)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		n.Status = StatusCancelled
+	default:
+		n.Status, n.Err = StatusError, err
+	}
+	return jobResult{failed: err != nil, commit: func() { r.finished(s, n) }}
+}
+
+func (r *run) finished(s *plan.Step, n *NodeResult) {
+	r.result.Nodes[s.Number-1] = n
+	r.e.emit(Event{Kind: EventNodeFinished, Number: s.Number, Total: len(r.plan.Steps), Node: n})
+}
+
+// crashed makes a failed node of a panic.
+func (r *run) crashed(i int, value any, stack []byte) jobResult {
+	err := fmt.Errorf("a defect of rbt: %v", value)
+	r.e.emit(Event{Kind: EventLog, Level: "debug", Message: string(stack)})
+	if i < len(r.plan.Steps) {
+		s := r.plan.Steps[i]
+		n := newNodeResult(s)
+		n.Status, n.Err = StatusError, err
+		return jobResult{commit: func() { r.finished(s, n) }}
+	}
+	if k := i - len(r.plan.Steps) - len(r.plan.Relays); k >= 0 {
+		t := newTestResult(r.plan.Late[k].Test, r.tests[r.plan.Late[k].Test])
+		t.Status, t.Err = StatusError, err
+		return jobResult{commit: func() { r.tested(k, t) }}
+	}
+	return jobResult{}
+}
+
+// skip notes a step or test that will not run.
+func (r *run) skip(i, cause int) {
+	because := ""
+	if cause >= 0 && cause < len(r.plan.Steps) {
+		because = r.plan.Steps[cause].Node.Display()
+	}
+	status := StatusSkipped
+	if cause == noCause {
+		status = StatusCancelled
+	}
+	if i < len(r.plan.Steps) {
+		s := r.plan.Steps[i]
+		n := newNodeResult(s)
+		n.Status, n.Because = status, because
+		r.finished(s, n)
+		return
+	}
+	k := i - len(r.plan.Steps) - len(r.plan.Relays)
+	if k < 0 {
+		return
+	}
+	t := newTestResult(r.plan.Late[k].Test, r.tests[r.plan.Late[k].Test])
+	t.Status, t.AfterPublish = StatusSkipped, true
+	r.tested(k, t)
+}
+
+// abandon marks what still runs after the grace as cancelled.
+func (r *run) abandon(_ context.Context, stuck []int) {
+	if len(stuck) == 0 {
+		return
+	}
+	r.e.mu.Lock()
+	r.e.stuck = true
+	r.e.mu.Unlock()
+	var names []string
+	for _, i := range stuck {
+		if i >= len(r.plan.Steps) {
+			continue
+		}
+		s := r.plan.Steps[i]
+		n := newNodeResult(s)
+		n.Status = StatusCancelled
+		n.Notes = []string{"its query could not be interrupted and ends with the process"}
+		r.finished(s, n)
+		names = append(names, s.Node.Display())
+	}
+	if len(names) > 0 {
+		r.e.emit(Event{Kind: EventLog, Level: "warn", Message: "still running: " + strings.Join(names, ", ")})
+	}
+}
+
+// runStep decides and does what is to be done with a step.
+func (r *run) runStep(ctx context.Context, worker int, s *plan.Step, n *NodeResult) error {
+	d := plan.Decision{Action: s.Action, Reasons: s.Reasons, Fingerprint: s.Fingerprint, Inputs: s.Inputs, Pending: s.Pending}
+	if s.Pending || s.Action == plan.ActionRunIfChanged {
+		d = r.settler.Decide(s)
+	}
+	n.Reason = strings.Join(d.Reasons, "; ")
+	switch d.Action {
+	case plan.ActionUnchanged:
+		n.Status = StatusUnchanged
+		r.keep(s)
+		return nil
+	case plan.ActionAudit:
+		r.keep(s)
+		return r.auditStep(ctx, worker, s, n)
+	}
+	n.Incremental = s.Incremental
+	session, err := r.session(ctx, worker)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.built[s.Node] = true
+	r.mu.Unlock()
+	b := builder{run: r, step: s, decision: d, result: n, session: session}
+	return b.build(ctx)
+}
+
+// keep notes a step whose published data stays.
+func (r *run) keep(s *plan.Step) {
+	if s.Receipt == nil {
+		return
+	}
+	r.mu.Lock()
+	r.receipts[s.Node.ID] = *s.Receipt
+	r.mu.Unlock()
+}
+
+func newNodeResult(s *plan.Step) *NodeResult {
+	n := &NodeResult{
+		ID: s.Node.ID, Name: s.Node.Name, Display: s.Node.Display(), ResourceType: string(s.Node.Kind), File: s.Node.File, Status: StatusCancelled,
+		Reason: strings.Join(s.Reasons, "; "),
+	}
+	if s.Node.Model != nil {
+		n.Materialization = string(s.Node.Model.Materialization)
+	} else {
+		n.Materialization = string(s.Node.Kind)
+	}
+	return n
+}
+
+// failedDir is where staged data that failed its audit is kept.
+func (r *run) failedDir() string {
+	if !r.o.StoreFailures {
+		return ""
+	}
+	return filepath.Join(r.e.o.Project.TargetDir, "failed")
+}
+
+// rememberTests writes into the receipts of this run's steps whether all of
+// their tests passed, where that was not known when they were published.
+func (r *run) rememberTests() {
+	type verdict struct{ passed, known bool }
+	verdicts := map[*plan.Node]verdict{}
+	for i, l := range r.plan.Late {
+		if l.Owner == nil {
+			continue
+		}
+		v, seen := verdicts[l.Owner]
+		t := r.late[i]
+		passed := t == nil && !r.isBuilt(l.Owner) || t != nil && t.Status == StatusPass
+		verdicts[l.Owner] = verdict{passed: passed && (v.passed || !seen), known: true}
+	}
+	for _, s := range r.plan.Steps {
+		receipt, ok := r.receipts[s.Node.ID]
+		v := verdicts[s.Node]
+		if !ok || !v.known {
+			continue
+		}
+		n := r.result.Nodes[s.Number-1]
+		gates := !slices.ContainsFunc(n.Tests, func(t *TestResult) bool { return t.Status != StatusPass })
+		hash := ""
+		if v.passed && gates && (n.Status == StatusSuccess || receipt.TestsHash == s.TestsHash || len(n.Tests) == len(s.Gates)) {
+			hash = s.TestsHash
+		}
+		r.remember(s, receipt, hash)
+	}
+}
+
+func (r *run) isBuilt(n *plan.Node) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.built[n]
+}
+
+// remember writes the verdict on a node's tests into its receipt. That it
+// cannot be written costs the next run an audit, and is no failure of this one.
+func (r *run) remember(s *plan.Step, receipt lake.Receipt, hash string) {
+	if receipt.TestsHash == hash {
+		return
+	}
+	receipt.TestsHash = hash
+	if err := r.e.o.Lake.WriteReceipt(receipt); err != nil {
+		r.e.emit(Event{Kind: EventLog, Level: "warn", Message: fmt.Sprintf("the receipt of %s does not record its tests: %v", s.Node.Name, err)})
+		return
+	}
+	r.mu.Lock()
+	r.receipts[s.Node.ID] = receipt
+	r.mu.Unlock()
+}
+
+// inFile gives diagnostics that know no place the file that they are about.
+func inFile(err error, file string) error {
+	var list diag.List
+	var one diag.Diagnostic
+	switch {
+	case errors.As(err, &list):
+		placed := slices.Clone(list)
+		for i := range placed {
+			if placed[i].Pos.IsZero() {
+				placed[i].Pos.File = file
+			}
+		}
+		return placed
+	case errors.As(err, &one):
+		if one.Pos.IsZero() {
+			one.Pos.File = file
+		}
+		return one
+	}
+	return err
+}
+
+// workersFor is how many nodes are built at once where nothing is said: one a
+// core, at most eight, beyond which small models only wait for the disk.
+func workersFor(cfg project.Engine) int {
+	if cfg.Threads > 0 {
+		return cfg.Threads
+	}
+	return min(runtime.GOMAXPROCS(0), 8)
+}

@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/project"
+)
+
+// newSourceTable looks for the files of a source.
+func newSourceTable(p *project.Project, src *project.Source) (*fileTable, error) {
+	t := &fileTable{
+		project: p, name: "source " + src.Group + "." + src.Name, pos: src.Pos, pathPos: src.PathPos,
+		options: src.Options, columns: src.Columns, extra: src.ExtraColumns, format: src.Format,
+	}
+	files, err := expandPatterns(src.Patterns)
+	if err != nil {
+		return nil, diag.Errorf(diag.SourceMissing, src.PathPos, "%s: %v", t.name, err)
+	}
+	t.files = files
+	if len(files) == 0 && src.OnMissing != "empty" {
+		shown := make([]string, len(src.Patterns))
+		for i, pattern := range src.Patterns {
+			shown[i] = shownPath(p, pattern)
+		}
+		return nil, diag.Errorf(diag.SourceMissing, src.PathPos, "%s has no file: nothing matches %s", t.name, strings.Join(shown, ", ")).
+			WithHint("mend the path, or write `on_missing: empty` where no file means no rows")
+	}
+	return t, nil
+}
+
+// query is a query over the files of the table.
+func (t *fileTable) query(ctx context.Context, s *session) (string, error) {
+	if len(t.files) == 0 {
+		return emptyRelation(t.typedColumns()), nil
+	}
+	switch t.format {
+	case "csv":
+		return t.csvQuery()
+	case "parquet":
+		return t.parquetQuery(ctx, s)
+	case "json", "ndjson":
+		return t.jsonQuery(ctx)
+	}
+	return "", diag.Errorf(diag.SourceOption, t.pos, "%s: rbt cannot read files of format %s", t.name, t.format)
+}
+
+// typedColumns are the declared columns, text where no type is declared.
+func (t *fileTable) typedColumns() []lake.Column {
+	columns := make([]lake.Column, len(t.columns))
+	for i, c := range t.columns {
+		columns[i] = lake.Column{Name: c.Name, Type: t.declaredType(c.Name)}
+	}
+	return columns
+}
+
+// parquetQuery gives a query over Parquet files whose columns are matched by
+// name. Files that disagree on the type of a column are an error, and so is a
+// declared type that not every value can take.
+func (t *fileTable) parquetQuery(ctx context.Context, s *session) (string, error) {
+	kinds, err := t.parquetKinds(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	names, types, problems := t.parquetColumns(kinds)
+	if len(problems) > 0 {
+		return "", problems.Err()
+	}
+	selects := make([]string, len(kinds))
+	for i, k := range kinds {
+		has := map[string]string{}
+		for _, c := range k.columns {
+			has[strings.ToLower(c.Name)] = c.Name
+		}
+		exprs := make([]string, len(names))
+		for j, n := range names {
+			lower := strings.ToLower(n)
+			column, ok := has[lower]
+			exprs[j] = "CAST(NULL AS " + types[lower] + ")"
+			if ok {
+				exprs[j] = t.checkedCast(quoteIdent(column), n, types[lower])
+			}
+			exprs[j] += " AS " + quoteIdent(n)
+		}
+		selects[i] = "SELECT " + strings.Join(exprs, ", ") + "\nFROM read_parquet(" + fileList(k.files) + ", hive_partitioning = false)"
+	}
+	return strings.Join(selects, "\nUNION ALL\n"), nil
+}
+
+// parquetKind is a number of files with the same columns.
+type parquetKind struct {
+	columns []lake.Column
+	files   []string
+}
+
+// parquetKinds describes every file, those with one schema together.
+func (t *fileTable) parquetKinds(ctx context.Context, s *session) ([]*parquetKind, error) {
+	var kinds []*parquetKind
+	at := map[string]*parquetKind{}
+	var problems diag.List
+	for _, f := range t.files {
+		columns, err := s.Describe(ctx, "SELECT * FROM read_parquet("+quoteText(literalPath(f))+", hive_partitioning = false)")
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			problems = append(problems, t.problem(diag.SourceValue, f, 0, "cannot be read as Parquet: %v", err))
+			continue
+		}
+		key := fmt.Sprint(columns)
+		k := at[key]
+		if k == nil {
+			k = &parquetKind{columns: columns}
+			at[key] = k
+			kinds = append(kinds, k)
+		}
+		k.files = append(k.files, f)
+	}
+	return kinds, problems.Err()
+}
+
+// parquetColumns gives names and types of the table's columns: declared ones
+// first, then the others in the order in which files bring them.
+func (t *fileTable) parquetColumns(kinds []*parquetKind) (names []string, types map[string]string, problems diag.List) {
+	types = map[string]string{}
+	from := map[string]string{} // file that settled an undeclared type
+	for _, c := range t.columns {
+		names = append(names, c.Name)
+		types[strings.ToLower(c.Name)] = c.Type
+	}
+	declared := len(names)
+	for _, k := range kinds {
+		file := k.files[0]
+		seen := map[string]bool{}
+		for _, c := range k.columns {
+			lower := strings.ToLower(c.Name)
+			typ, known := types[lower]
+			switch {
+			case seen[lower]:
+				problems = append(problems, t.problem(diag.SourceColumn, file, 0, "two columns are called %s", c.Name))
+			case !known && t.extra == "ignore":
+			case !known && t.extra == "error":
+				p := t.problem(diag.SourceColumn, file, 0, "column %s is not declared", c.Name)
+				p.Hint = "declare it, or write `extra_columns: keep` or `ignore`"
+				if near := diag.Nearest(c.Name, names[:declared]); near != "" {
+					p.Hint = fmt.Sprintf("did you mean the declared column %s?", near)
+				}
+				problems = append(problems, p)
+			case !known:
+				names = append(names, c.Name)
+				types[lower], from[lower] = c.Type, file
+			case typ == "":
+				types[lower], from[lower] = c.Type, file
+			case from[lower] != "" && typ != c.Type:
+				problems = append(problems, t.problem(diag.SourceSchema, file, 0, "column %s is %s here and %s in %s", c.Name, c.Type, typ, shownPath(t.project, from[lower])).
+					WithHint("declare the column's type"))
+			}
+			seen[lower] = true
+		}
+		for _, c := range t.columns {
+			if !seen[strings.ToLower(c.Name)] {
+				problems = append(problems, t.problem(diag.SourceColumn, file, 0, "the declared column %s is missing", c.Name))
+			}
+		}
+	}
+	return names, types, problems
+}
+
+// checkedCast casts a column to a declared type and raises an error for a value
+// that does not come back when it is cast to its own type again.
+func (t *fileTable) checkedCast(e, column, typ string) string {
+	if t.declaredType(column) != typ || !t.isDeclared(column) {
+		return e
+	}
+	raise := "error(" + quoteText(markStart+t.name+markSep+column+markSep+typ+markSep) + " || CAST(" + e + " AS VARCHAR))"
+	return fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN NULL WHEN cast_to_type(TRY_CAST(%[1]s AS %[2]s), %[1]s) IS NOT DISTINCT FROM %[1]s THEN TRY_CAST(%[1]s AS %[2]s) ELSE %[3]s END",
+		e, typ, raise)
+}
+
+func (t *fileTable) isDeclared(column string) bool {
+	for _, c := range t.columns {
+		if strings.EqualFold(c.Name, column) && c.Type != "" {
+			return true
+		}
+	}
+	return false
+}
