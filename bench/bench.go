@@ -56,6 +56,7 @@ type options struct {
 	repeat  int
 	json    string
 	peers   bool
+	tools   string
 	growth  bool
 	work    string
 	rbt     string
@@ -71,6 +72,7 @@ func parseOptions(args []string) (options, error) {
 	set.IntVar(&o.repeat, "repeat", 3, "how often each side of a case runs")
 	set.StringVar(&o.json, "json", "", "write the results to this file as JSON")
 	set.BoolVar(&o.peers, "peers", false, "install other tools from the package registries and measure them too")
+	set.StringVar(&o.tools, "tools", "", "with -peers: only tools whose names start so, with commas; default all")
 	set.BoolVar(&o.growth, "growth", false, "run each scenario at N, 2N and 4N and report how its cost grows, instead of comparing")
 	set.StringVar(&o.work, "work", "", "keep data, projects and tools in this folder; default a temporary one that is removed")
 	set.StringVar(&o.rbt, "rbt", "", "measure this rbt binary; default one built from this repository")

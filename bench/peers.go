@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -52,6 +53,9 @@ func (b *bench) peerSides(dir string, p neutral) ([]side, []target) {
 		return nil, nil
 	}
 	for _, t := range modelPeers() {
+		if !b.wanted(t.name) {
+			continue
+		}
 		tool := b.install(t)
 		if tool.reason != "" {
 			continue
@@ -92,16 +96,22 @@ func (b *bench) install(t peer) peerState {
 	return state
 }
 
+// wanted says whether a tool is among those asked for.
+func (b *bench) wanted(name string) bool {
+	return b.opt.tools == "" || slices.ContainsFunc(strings.Split(b.opt.tools, ","), func(want string) bool {
+		return strings.HasPrefix(name, strings.TrimSpace(want))
+	})
+}
+
+// installAfresh installs into a folder. A Rust tool takes up a build that was
+// cut short: it takes half an hour on two cores.
 func (b *bench) installAfresh(t peer, dir string) error {
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
 	var steps []*exec.Cmd
 	if t.cargo {
 		name, version, _ := strings.Cut(t.packages[0], "@")
 		steps = append(steps, b.command("", "cargo", "install", name, "--version", version, "--locked", "--root", dir, "--target-dir", filepath.Join(dir, "target")))
 	} else {
-		steps = append(steps, b.command("", "python3", "-m", "venv", dir),
+		steps = append(steps, b.command("", "python3", "-m", "venv", "--clear", dir),
 			b.command("", filepath.Join(dir, "bin", "pip"), append([]string{"install", "-q"}, t.packages...)...))
 	}
 	for _, cmd := range steps {

@@ -35,7 +35,7 @@ var dltPackages = [...]string{"dlt[duckdb,parquet,filesystem]==1.31.0", duckdbPi
 // ingestPeers are the tools that load nested records. They drop no repeats and
 // make no dense keys, so that their tables are not compared.
 func (b *bench) ingestPeers(dir, input string) ([]side, []target) {
-	if !b.opt.peers {
+	if !b.opt.peers || !b.wanted("dlt") {
 		return nil, nil
 	}
 	tool := b.install(peer{name: "dlt", packages: dltPackages[:]})
