@@ -161,8 +161,10 @@ func (c *compiler) lookup(t Text, what string) *recType {
 func (c *compiler) roots() {
 	s := c.spec
 	switch {
+	case s.Root.Value == "" && s.RootBy == nil && len(c.prog.types) == 1:
+		c.prog.root = c.prog.types[0]
 	case s.Root.Value == "" && s.RootBy == nil:
-		c.errorf(diag.IngestBadRoot, s.Pos, "say root: and a record type, or root_by:", "the ingest has no root")
+		c.errorf(diag.IngestBadRoot, s.Pos, "say root: and a record type, or root_by:", "the ingest has several record types and no root")
 	case s.Root.Value != "" && s.RootBy != nil:
 		c.errorf(diag.IngestBadRoot, s.RootBy.Pos, "keep one of the two", "both root and root_by are given")
 	case s.Root.Value != "":

@@ -39,7 +39,7 @@ func TestMistakesAreFoundAtCompile(t *testing.T) {
 			"m.sql:3:21 RBT7012 on_metadata_conflict: last cannot be kept with mode: append, which never rewrites stored rows (use first, fail or quarantine, or mode: full_refresh)"}},
 		{"family of unknown types", "root r\nrecord r\nfamily f r s", []string{`m.sql:3:12 RBT7001 family f names the record type "s", which is not declared (did you mean r?)`}},
 		{"two families of minted ids", "root r\nrecord r\nid base=b series=1\nfamily f r\nfamily g r", []string{"m.sql:5:8 RBT7010 r mints ids and is in the families f and g (take it out of one of them)"}},
-		{"no root", "record r", []string{"m.sql:1:1 RBT7008 the ingest has no root (say root: and a record type, or root_by:)"}},
+		{"no root", "record r\nrecord s", []string{"m.sql:1:1 RBT7008 the ingest has several record types and no root (say root: and a record type, or root_by:)"}},
 		{"overlapping paths", "root r\nrecord r\nfield a json path=x\nfield b integer path=x.y\nfield c integer path=x..y", []string{
 			"m.sql:4:17 RBT7007 b reads the key x, which another member reads already (read it once and derive the other in a model)",
 			`m.sql:5:17 RBT7007 path of c: "x..y" is not a list of keys (keys joined with dots; a key that holds a dot stands in double quotes)`}},

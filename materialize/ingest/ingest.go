@@ -91,15 +91,6 @@ type Stats struct {
 // Stats gives the figures of the load after Stage has returned without error.
 func (j *Job) Stats() Stats { return j.stats }
 
-// StatsJSON gives the same as JSON, for the receipt.
-func (j *Job) StatsJSON() (json.RawMessage, error) {
-	text, err := json.Marshal(j.stats)
-	if err != nil {
-		return nil, fmt.Errorf("encode ingest figures: %w", err)
-	}
-	return text, nil
-}
-
 // hooks let tests break things at chosen places.
 type hooks struct {
 	record func(worker int, base int64) // before every record
@@ -174,5 +165,10 @@ func (j *Job) Stage(ctx context.Context, s materialize.Session, dir string) (_ m
 		return materialize.Staged{}, err
 	}
 	j.stats.MergeSeconds = time.Since(start).Seconds()
+	figures, err := json.Marshal(j.stats)
+	if err != nil {
+		return materialize.Staged{}, fmt.Errorf("encode ingest figures: %w", err)
+	}
+	staged.Stats = (*json.RawMessage)(&figures)
 	return staged, nil
 }

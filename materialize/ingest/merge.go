@@ -266,7 +266,7 @@ func (m *merger) write(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("write %s: %w", o.Relation, err)
 		}
-		st := materialize.StagedOutput{Relation: o.Relation, Files: files, Columns: o.Columns}
+		st := materialize.StagedOutput{Relation: o.Relation, Folder: o.Folder, Files: files, Columns: o.Columns}
 		for _, f := range files {
 			st.Rows += f.Rows
 		}
