@@ -4,6 +4,11 @@ package main
 func commands(sys *system) []commandSpec {
 	return []commandSpec{
 		newInitCommand(sys),
+		newRunCommand(sys),
+		newCompileCommand(sys),
+		newPlanCommand(sys),
+		newLsCommand(sys),
+		newCleanCommand(sys),
 		newCompletionCommand(sys),
 		newVersionCommand(sys),
 	}

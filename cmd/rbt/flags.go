@@ -1,7 +1,9 @@
 package main
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -53,13 +55,14 @@ type commonOptions struct {
 	noColor    bool
 }
 
-// readCommon reads commonFlags; a flag that is not given falls back to the
-// environment variable RBT_<FLAG>.
+// readCommon reads commonFlags. A flag that is not given falls back to the
+// environment variable RBT_<FLAG>; package project looks up those that project.yml
+// can set as well.
 func readCommon(c *cli.Context, sys *system) (commonOptions, error) {
 	o := commonOptions{
 		projectDir: flagOrEnv(c, sys, "project-dir"),
-		target:     flagOrEnv(c, sys, "target"),
-		targetPath: flagOrEnv(c, sys, "target-path"),
+		target:     c.String("target"),
+		targetPath: c.String("target-path"),
 		vars:       c.String("vars"),
 		varList:    c.StringSlice("var"),
 	}
@@ -89,15 +92,16 @@ func readSelect(c *cli.Context) selectOptions {
 	return selectOptions{c.StringSlice("select"), c.StringSlice("exclude"), c.StringSlice("resource-type")}
 }
 
-// intOrEnv reads a flag that is a whole number of at least least.
-func intOrEnv(c *cli.Context, sys *system, name string, least, absent int) (int, error) {
-	text := flagOrEnv(c, sys, name)
-	if text == "" {
-		return absent, nil
+// positive reads a flag that is a whole number of at least 1; 0 where it is not
+// given.
+func positive(c *cli.Context, name string) (int, error) {
+	if !c.IsSet(name) {
+		return 0, nil
 	}
+	text := c.String(name)
 	n, err := strconv.Atoi(text)
-	if err != nil || n < least {
-		return 0, badFlag(c, "--%s is a whole number of at least %d, not %q", name, least, text)
+	if err != nil || n < 1 {
+		return 0, badFlag(c, "--%s is a whole number of at least 1, not %q", name, text)
 	}
 	return n, nil
 }
@@ -141,4 +145,16 @@ func envName(flag string) string {
 
 func badFlag(c *cli.Context, format string, args ...any) error {
 	return usageErrorf("rbt "+c.Command.Name, format, args...)
+}
+
+// oneOf reads a flag that takes one of some words.
+func oneOf(c *cli.Context, name, absent string, words []string) (string, error) {
+	text := c.String(name)
+	if text == "" {
+		return absent, nil
+	}
+	if !slices.Contains(words, text) {
+		return "", badFlag(c, "--%s is one of %s; not %q", name, strings.Join(words, ", "), text)
+	}
+	return text, nil
 }

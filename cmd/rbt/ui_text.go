@@ -110,7 +110,7 @@ func nodeLine(e engine.Event, width int, c palette) string {
 	case engine.StatusSuccess:
 		return dotted(e, "OK "+made+" "+what, c.green("[OK"+facts(n)+" "+took+"]"), width)
 	case engine.StatusUnchanged:
-		return dotted(e, "NO-OP "+what, "[UNCHANGED"+unchangedBecause(n.Reason)+"]", width)
+		return dotted(e, "NO-OP "+what, "[UNCHANGED"+unchangedFacts(n)+"]", width)
 	case engine.StatusSkipped:
 		because := ""
 		if n.Because != "" {
@@ -159,13 +159,17 @@ func facts(n *engine.NodeResult) string {
 	return " " + strings.Join(f, ", ")
 }
 
-// unchangedBecause adds what is more than "nothing changed", such as the part
-// that already holds an increment.
-func unchangedBecause(reason string) string {
-	if strings.HasPrefix(reason, "already in ") {
-		return ", " + reason
+// unchangedFacts adds what is more than "nothing changed": the part that already
+// holds an increment, and tests that looked at the published data anew.
+func unchangedFacts(n *engine.NodeResult) string {
+	facts := ""
+	if strings.HasPrefix(n.Reason, "already in ") {
+		facts += ", " + n.Reason
 	}
-	return ""
+	if len(n.Tests) > 0 {
+		facts += ", " + count(int64(len(n.Tests)), "test") + " in " + seconds(n.Elapsed)
+	}
+	return facts
 }
 
 // gateThatFailed is the first gate because of which a node was not published.
@@ -332,7 +336,7 @@ func tally(res *engine.Result) counts {
 		status := n.Status
 		for _, t := range n.Tests {
 			gates[t.ID] = true
-			if status == engine.StatusSuccess && t.Status == engine.StatusWarn {
+			if t.Status == engine.StatusWarn && (status == engine.StatusSuccess || status == engine.StatusUnchanged) {
 				status = engine.StatusWarn
 			}
 		}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"rbt/internal/lake"
+	"rbt/internal/plan"
+	"rbt/internal/project"
+)
+
+func newCompileCommand(sys *system) commandSpec {
+	return commandSpec{
+		Command: &cli.Command{
+			Name: "compile", Usage: "turn templates into SQL, without running it",
+			Description: `Writes the SQL of the selected models to target/compiled. One selected model, and --inline,
+are printed as well. An incremental model is compiled as the next run would: as an increment
+once it is published.`,
+			Flags: flags(selectFlags(), []cli.Flag{
+				&cli.StringFlag{Name: "inline", Usage: "compile this `SQL` and print it"},
+			}, commonFlags()),
+			Action: func(c *cli.Context) error {
+				common, err := readCommon(c, sys)
+				if err != nil {
+					return err
+				}
+				return runCompile(c.Context, sys, compileOptions{commonOptions: common, selectOptions: readSelect(c), inline: c.String("inline")})
+			},
+		},
+		examples: []string{
+			"rbt compile",
+			"rbt compile -s fct_orders",
+			`rbt compile --inline "select * from {{ ref('fct_orders') }}"`,
+		},
+		exits: unableExits,
+	}
+}
+
+type compileOptions struct {
+	commonOptions
+	selectOptions
+	inline string
+}
+
+func runCompile(ctx context.Context, sys *system, o compileOptions) error {
+	if o.inline != "" && len(o.selected)+len(o.excluded) > 0 {
+		return usageErrorf("rbt compile", "--inline takes no selection")
+	}
+	w, err := load(ctx, sys, o.commonOptions)
+	if err != nil {
+		return err
+	}
+	s, err := w.open(ctx, true, nil)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if o.inline != "" {
+		compiled, problems := s.p.CompileText(ctx, inlineFile, o.inline, 1, project.CompileOptions{RunStartedAt: s.started, InvocationID: s.invocationID})
+		if err := s.checked(ctx, problems); err != nil {
+			return err
+		}
+		_, err = io.WriteString(s.out, compiled.SQL+"\n")
+		return err
+	}
+	_, selection, err := s.selectNodes(ctx, o.selectOptions)
+	if err != nil {
+		return err
+	}
+	state, err := s.lake.ReadState(ctx)
+	if err != nil {
+		return s.fail(lakeError(err))
+	}
+	return s.writeCompiled(selection, &state, len(o.selected) > 0)
+}
+
+// inlineFile is how places in the text of --inline are named.
+const inlineFile = "--inline"
+
+// writeCompiled writes the SQL of models to target/compiled, and one alone to
+// stdout as well.
+func (s *session) writeCompiled(selection plan.Selection, state *lake.State, print bool) error {
+	var written []*plan.Node
+	for _, n := range selection.Nodes {
+		if n.Model == nil || n.Full == nil {
+			continue
+		}
+		if err := s.writeArtifact(compiledPath(s.p, n.File), compiledNow(n, state).SQL+"\n"); err != nil {
+			return s.fail(err)
+		}
+		written = append(written, n)
+	}
+	if print && len(written) == 1 {
+		_, err := io.WriteString(s.out, compiledNow(written[0], state).SQL+"\n")
+		return err
+	}
+	if s.o.quiet {
+		return nil
+	}
+	_, err := fmt.Fprintf(s.errOut, "Compiled %s into %s\n", count(int64(len(written)), "model"), filepath.Join(s.p.TargetDir, "compiled"))
+	return err
+}
+
+// compiledNow is what the next run would run of a model.
+func compiledNow(n *plan.Node, state *lake.State) *project.Compiled {
+	if published, ok := state.Nodes[n.Name]; ok && n.Increment != nil && published.Receipt.Form == lake.FormIncremental {
+		return n.Increment
+	}
+	return n.Full
+}
+
+// compiledPath is where the compiled text of a file lies under the target
+// folder, as in dbt.
+func compiledPath(p *project.Project, file string) string {
+	return filepath.Join("compiled", p.Name, filepath.FromSlash(file))
+}
+
+// writeArtifact puts a whole file into the target folder.
+func (w *workspace) writeArtifact(name, content string) error {
+	path := filepath.Join(w.p.TargetDir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return fmt.Errorf("make folder of %s: %w", path, err)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = io.WriteString(temp, w.p.Mask(content))
+	if err == nil {
+		err = temp.Chmod(0o666 &^ 0o022)
+	}
+	if cerr := temp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name())
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"rbt/engine"
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/plan"
+)
+
+// session is a workspace with an engine on it and, where the command needs it,
+// the lake.
+type session struct {
+	*workspace
+	lake         *lake.Lake
+	engine       *engine.Engine
+	started      time.Time
+	invocationID string
+}
+
+// open makes the engine of a command. withLake is false for commands that need
+// nothing of what is published. Close it.
+func (w *workspace) open(ctx context.Context, withLake bool, events func(engine.Event)) (*session, error) {
+	s := &session{workspace: w, started: w.sys.now().UTC(), invocationID: newInvocationID()}
+	if withLake {
+		l, err := lake.Open(w.p.LakeDir, lake.OS())
+		if err != nil {
+			return nil, w.fail(err)
+		}
+		s.lake = l
+	}
+	e, err := engine.Open(ctx, engine.Options{Project: w.p, Lake: s.lake, Now: w.sys.now, Events: events, PID: os.Getpid()})
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	s.engine = e
+	return s, nil
+}
+
+func (s *session) close() {
+	if err := s.engine.Close(); err != nil {
+		_, _ = fmt.Fprintf(s.errOut, "warning: %s\n", err)
+	}
+}
+
+// planOptions are what every plan of this command is made with.
+func (s *session) planOptions(sel selectOptions) plan.Options {
+	return plan.Options{
+		Selectors:      plan.Selectors{Select: sel.selected, Exclude: sel.excluded, ResourceTypes: sel.resourceTypes},
+		RunStartedAt:   s.started,
+		InvocationID:   s.invocationID,
+		EngineIdentity: s.engine.Identity(),
+		SourceFiles:    s.engine.SourceFiles,
+		SeedHash:       s.engine.SeedHash,
+	}
+}
+
+// graph compiles the project and joins it into a graph.
+func (s *session) graph(ctx context.Context) (*plan.Graph, error) {
+	g, problems := plan.Load(ctx, s.p, s.engine.Parser(), s.planOptions(selectOptions{}))
+	return g, s.checked(ctx, problems)
+}
+
+// selectNodes compiles the project and picks what the words say.
+func (s *session) selectNodes(ctx context.Context, sel selectOptions) (*plan.Graph, plan.Selection, error) {
+	g, err := s.graph(ctx)
+	if err != nil {
+		return nil, plan.Selection{}, err
+	}
+	selection, problems := g.Select(s.planOptions(sel).Selectors)
+	return g, selection, s.checked(ctx, problems)
+}
+
+// plan makes the plan of a command on what the lake holds.
+func (s *session) plan(ctx context.Context, state *lake.State, o plan.Options) (*plan.Plan, error) {
+	p, problems := plan.Build(ctx, s.p, state, s.engine.Parser(), o)
+	if err := s.checked(ctx, problems); err != nil {
+		return nil, err
+	}
+	s.warn(p.Warnings)
+	return p, nil
+}
+
+// checked prints the problems of a stage; with an error among them it returns
+// errReported.
+func (s *session) checked(ctx context.Context, problems diag.List) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := problems.Err(); err != nil {
+		return s.fail(err)
+	}
+	s.warn(problems)
+	return nil
+}
+
+// lakeError gives an error of package lake as what is printed for it.
+func lakeError(err error) error {
+	var locked *lake.LockedError
+	if errors.As(err, &locked) {
+		return locked.Diagnostic()
+	}
+	var damaged *lake.DamageError
+	if errors.As(err, &damaged) {
+		return damaged.Diagnostic()
+	}
+	return err
+}
+
+// newInvocationID is 32 hex digits in the groups of a UUID of version 4.
+func newInvocationID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	h := hex.EncodeToString(b[:])
+	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
+}

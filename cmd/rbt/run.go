@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"rbt/engine"
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/plan"
+)
+
+func newRunCommand(sys *system) commandSpec {
+	return commandSpec{
+		Command: &cli.Command{
+			Name: "run", Aliases: []string{"build"}, Usage: "build, audit and publish models, seeds and ingests",
+			Description: `Builds the selected nodes in the order in which they read each other. Every result is
+checked by its tests before anyone can see it: one that fails stays unpublished, and what
+reads it is skipped. What did not change is not built again.`,
+			Flags: flags(selectFlags(), []cli.Flag{
+				&cli.StringFlag{Name: "threads", Usage: "build `N` nodes at once"},
+				&cli.BoolFlag{Name: "full-refresh", Aliases: []string{"f"}, Usage: "build incremental models whole; replace foreign data"},
+				&cli.BoolFlag{Name: "fail-fast", Aliases: []string{"x"}, Usage: "start nothing more after the first failure"},
+				&cli.BoolFlag{Name: "force", Usage: "build what did not change, too"},
+				&cli.StringFlag{Name: "lock-timeout", Usage: "wait up to `DURATION` (5m) for another run on this lake"},
+				&cli.BoolFlag{Name: "store-failures", Usage: "keep failing rows and refused results under target/"},
+			}, commonFlags()),
+			Action: func(c *cli.Context) error {
+				o, err := readRunOptions(c, sys)
+				if err != nil {
+					return err
+				}
+				return runRun(c.Context, sys, o)
+			},
+		},
+		examples: []string{
+			"rbt run                               everything that changed",
+			"rbt run -s +fct_orders                one model and all that it needs",
+			"rbt run -s tag:daily --exclude stg_*  by tag, without some",
+			"rbt run -f -s fct_events              an incremental model from the start",
+			"rbt run --target prod --threads 4",
+		},
+	}
+}
+
+type runOptions struct {
+	commonOptions
+	selectOptions
+	threads       int // 0 leaves it to the project
+	fullRefresh   bool
+	failFast      bool
+	force         bool
+	lockTimeout   time.Duration
+	storeFailures bool
+}
+
+func readRunOptions(c *cli.Context, sys *system) (runOptions, error) {
+	common, err := readCommon(c, sys)
+	o := runOptions{
+		commonOptions: common, selectOptions: readSelect(c),
+		fullRefresh: c.Bool("full-refresh"), failFast: c.Bool("fail-fast"), force: c.Bool("force"), storeFailures: c.Bool("store-failures"),
+	}
+	if err != nil {
+		return o, err
+	}
+	if o.threads, err = positive(c, "threads"); err != nil {
+		return o, err
+	}
+	if text := flagOrEnv(c, sys, "lock-timeout"); text != "" {
+		if o.lockTimeout, err = time.ParseDuration(text); err != nil || o.lockTimeout < 0 {
+			return o, badFlag(c, "--lock-timeout is a duration such as 30s or 5m, not %q", text)
+		}
+	}
+	return o, nil
+}
+
+func runRun(ctx context.Context, sys *system, o runOptions) error {
+	w, err := load(ctx, sys, o.commonOptions)
+	if err != nil {
+		return err
+	}
+	var show *ui
+	var p *plan.Plan
+	s, err := w.open(ctx, true, func(e engine.Event) {
+		if e.Kind == engine.EventNodeStarted && p.Steps[e.Number-1].Action == plan.ActionUnchanged {
+			return // its one line says that nothing was done
+		}
+		show.Event(numbered(e, len(p.Steps), len(p.Late)))
+	})
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	// Mistakes in the project are told before the lake is touched or waited for.
+	g, err := s.graph(ctx)
+	if err != nil {
+		return err
+	}
+	planOptions := s.planOptions(o.selectOptions)
+	planOptions.FullRefresh, planOptions.Force = o.fullRefresh, o.force
+	if selection, problems := g.Select(planOptions.Selectors); problems.HasErrors() || selection.Nothing {
+		if err := s.checked(ctx, problems); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(s.out, "Nothing to do.")
+		return err
+	}
+	lock, recovered, err := s.takeLake(ctx, o.lockTimeout)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release() }()
+	var problems diag.List
+	p, problems = g.Plan(s.p, &recovered.State, planOptions)
+	if err := s.checked(ctx, problems); err != nil {
+		return err
+	}
+	s.warn(p.Warnings)
+	show = s.newUI(len(p.Steps)+len(p.Late), planNames(p))
+	defer show.Close()
+	s.tellRecovered(show, recovered, p)
+	result, err := s.engine.Run(ctx, p, engine.RunOptions{
+		Command: "run", InvocationID: s.invocationID, RunStartedAt: s.started, State: &recovered.State,
+		Workers: o.threads, FailFast: o.failFast, FullRefresh: o.fullRefresh, StoreFailures: o.storeFailures,
+	})
+	if err != nil {
+		return s.fail(lakeError(err))
+	}
+	return verdict(ctx, result)
+}
+
+// takeLake takes the lock and brings the lake into order.
+func (s *session) takeLake(ctx context.Context, timeout time.Duration) (*lake.Lock, lake.Recovered, error) {
+	host, _ := os.Hostname()
+	lock, err := s.lake.Lock(ctx, lake.LockOptions{Timeout: timeout, PID: os.Getpid(), Host: host, Now: s.started})
+	if err != nil {
+		return nil, lake.Recovered{}, s.fail(lakeError(err))
+	}
+	recovered, err := s.lake.Recover(ctx, lock)
+	if err != nil {
+		_ = lock.Release()
+		return nil, recovered, s.fail(lakeError(err))
+	}
+	return lock, recovered, nil
+}
+
+// tellRecovered says what the lake holds that a user should know of.
+func (s *session) tellRecovered(show *ui, r lake.Recovered, p *plan.Plan) {
+	say := func(level, format string, args ...any) {
+		show.Event(engine.Event{Kind: engine.EventLog, Time: s.sys.now(), Level: level, Message: fmt.Sprintf(format, args...)})
+	}
+	for _, name := range r.Adopted {
+		say("info", "%s was published by a run that ended early; it counts", name)
+	}
+	for _, path := range r.Removed {
+		say("debug", "removed %s", path)
+	}
+	for _, text := range r.Warnings {
+		say("warn", "%s", text)
+	}
+	for _, name := range p.Orphans {
+		say("warn", "%s is published but no longer in the project; nothing reads it (remove its files to be rid of it)", name)
+	}
+	for _, path := range p.Foreign {
+		say("warn", "%s lies in the lake, and no run of rbt published it", path)
+	}
+}
+
+// numbered counts the tests that come after publishing on from the nodes, so
+// that a run has one sequence of numbers.
+func numbered(e engine.Event, steps, late int) engine.Event {
+	switch e.Kind {
+	case engine.EventTestFinished:
+		e.Number += steps
+		e.Total = steps + late
+	case engine.EventRunStarted, engine.EventNodeStarted, engine.EventNodeFinished, engine.EventRunFinished:
+		e.Total = steps + late
+	}
+	return e
+}
+
+// planNames are what the lines of a run will name.
+func planNames(p *plan.Plan) []string {
+	var names []string
+	for _, s := range p.Steps {
+		names = append(names, stepName(s))
+	}
+	for _, t := range p.Late {
+		names = append(names, t.Test.Name)
+	}
+	return names
+}
+
+// verdict turns the result of a run into the error that settles the exit code.
+func verdict(ctx context.Context, r *engine.Result) error {
+	switch {
+	case r.Cancelled || errors.Is(ctx.Err(), context.Canceled):
+		return errInterrupted
+	case tally(r).err > 0:
+		return errFailed
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"rbt/engine"
+)
+
+// ui shows the events of a run in the form that flags and terminal ask for, and
+// keeps them in the log file.
+type ui struct {
+	printers []printer
+}
+
+// newUI settles the form. names are what the lines will name, total is how many
+// there will be; both only move the column of the verdicts.
+func (w *workspace) newUI(total int, names []string) *ui {
+	width := columnFor(total, names)
+	r := report{text: w.p.SourceText}
+	u := &ui{}
+	if file, err := openLog(filepath.Join(w.p.TargetDir, "logs", "rbt.log")); err != nil {
+		_, _ = fmt.Fprintf(w.errOut, "warning: no log is kept: %s\n", err)
+	} else {
+		u.printers = append(u.printers, &logPrinter{file: file, mask: w.p.Mask, width: width, report: r})
+	}
+	if w.o.json {
+		u.printers = append(u.printers, &jsonPrinter{out: w.out, quiet: w.o.quiet, debug: w.o.debug})
+		return u
+	}
+	text := &textPrinter{out: w.out, colour: w.colour, quiet: w.o.quiet, debug: w.o.debug, starts: true, width: width, report: r}
+	if !w.sys.liveView() || w.o.quiet {
+		u.printers = append(u.printers, text)
+		return u
+	}
+	var buffer strings.Builder
+	text.out, text.starts = &buffer, false
+	size := func() (int, int) {
+		columns, rows, _ := w.sys.terminal()
+		return columns, rows
+	}
+	u.printers = append(u.printers, newTTYPrinter(w.out, text, &buffer, size, w.sys.now))
+	return u
+}
+
+func (u *ui) Event(e engine.Event) {
+	for _, p := range u.printers {
+		p.Event(e)
+	}
+}
+
+func (u *ui) Close() {
+	for _, p := range u.printers {
+		p.Close()
+	}
+}
+
+// maxLog is the size at which the log file is put aside as rbt.log.1.
+const maxLog = 10 << 20
+
+func openLog(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+}
+
+// logPrinter keeps everything, with times, in the log file. A line is one
+// write, so that the lines of two commands do not mix.
+type logPrinter struct {
+	file   *os.File
+	mask   func(string) string
+	width  int
+	report report
+}
+
+func (p *logPrinter) Event(e engine.Event) {
+	if e.Kind == engine.EventNodeProgress {
+		return
+	}
+	var b strings.Builder
+	text := &textPrinter{out: &b, debug: true, starts: true, width: p.width, report: p.report}
+	if e.Kind == engine.EventRunStarted && e.Result != nil {
+		fmt.Fprintf(&b, "rbt %s, invocation %s\n", e.Result.Command, e.Result.InvocationID)
+	}
+	text.Event(e)
+	if e.Node != nil && e.Kind == engine.EventNodeFinished && e.Node.Reason != "" {
+		fmt.Fprintf(&b, "       because: %s\n", e.Node.Reason)
+	}
+	stamp := e.Time.UTC().Format(time.RFC3339Nano) + " "
+	for _, line := range strings.SplitAfter(b.String(), "\n") {
+		if strings.TrimSpace(line) != "" {
+			_, _ = io.WriteString(p.file, p.mask(stamp+line))
+		}
+	}
+}
+
+func (p *logPrinter) Close() { _ = p.file.Close() }
