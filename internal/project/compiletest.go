@@ -21,15 +21,16 @@ func (p *Project) CompileTest(ctx context.Context, t *Test, o CompileOptions) (*
 	if builtinTests[t.Kind] != nil {
 		return nil, diag.List{diag.Errorf(diag.UnknownTest, t.Pos, "the test %s is built in and has no template", t.Kind)}
 	}
+	relation := r.testRelation(t)
 	kwargs, list := r.testArguments(t)
 	if list != nil {
 		return nil, list
 	}
-	model := any(r.testRelation(t))
+	model := any(relation)
 	if t.Where != "" {
 		// A condition goes around the relation, as in dbt, so that blocks need
 		// not know of it.
-		model = "(select * from " + r.testRelation(t).String() + " where " + t.Where + "\n) as filtered"
+		model = "(select * from " + relation.String() + " where " + t.Where + "\n) as filtered"
 	}
 	ctx = context.WithValue(ctx, renderingKey{}, r)
 	res, err := jinja.CallMacro(ctx, r.library(), "test", t.Kind, []any{model}, kwargs, jinja.Options{Globals: r.globals()})

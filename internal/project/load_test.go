@@ -72,7 +72,7 @@ func TestLoad(t *testing.T) {
 		tests = append(tests, x.Name)
 	}
 	if d := cmp.Diff([]string{
-		"unique_orders_id_day", "relationships_orders_id__stg_orders_id", "expression_orders__amount_0", "row_count_orders__1",
+		"unique_orders_id_day", "relationships_orders_id__stg_orders_id", "expression_orders__amount_ge_0", "row_count_orders__1",
 		"not_null_raw_orders_zip", "not_null_stg_orders_id", "unique_stg_orders_id",
 	}, tests); d != "" {
 		t.Error(d)

@@ -29,8 +29,14 @@ func (m *mask) add(secret string) {
 		secret, strings.ReplaceAll(secret, "'", "''"), strings.ReplaceAll(secret, `"`, `""`), url.QueryEscape(secret), url.PathEscape(secret),
 		strings.TrimSpace(secret), slashed(secret),
 	}
-	if quoted, err := json.Marshal(secret); err == nil {
-		spellings = append(spellings, string(quoted[1:len(quoted)-1]))
+	for _, html := range []bool{true, false} {
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(html)
+		if err := enc.Encode(secret); err == nil {
+			quoted := strings.TrimSuffix(b.String(), "\n")
+			spellings = append(spellings, quoted[1:len(quoted)-1])
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -162,7 +162,7 @@ func (t *Test) argText() string {
 	if a.To != "" {
 		parts = append(parts, a.To, a.Field)
 	}
-	parts = append(parts, a.SQL, a.Pattern, a.EqualTo)
+	parts = append(parts, spelledOut(a.SQL), a.Pattern, a.EqualTo)
 	for _, v := range []*string{a.Min, a.Max, a.Equal, a.Value} {
 		if v != nil {
 			parts = append(parts, *v)
@@ -174,9 +174,18 @@ func (t *Test) argText() string {
 	for _, k := range sortedKeys(a.Custom) {
 		parts = append(parts, k, fmt.Sprint(goText(a.Custom[k])))
 	}
+	if t.Where != "" {
+		parts = append(parts, "where", spelledOut(t.Where))
+	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	return strings.Join(parts, " ")
 }
+
+// operators are what conditions differ in most, as words that a name can hold.
+var operators = strings.NewReplacer("<>", " ne ", "!=", " ne ", ">=", " ge ", "<=", " le ", ">", " gt ", "<", " lt ", "=", " eq ",
+	"+", " plus ", "-", " minus ", "*", " times ", "/", " over ", "%", " mod ", "||", " and_then ")
+
+func spelledOut(condition string) string { return operators.Replace(condition) }
 
 // identity tells tests apart by all that changes what they check.
 func (t *Test) identity() string {

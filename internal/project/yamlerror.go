@@ -12,7 +12,7 @@ import (
 
 // maxLocatedLines bounds the search for the place of a syntax error, whose cost
 // is quadratic; in longer texts the line that yaml.v3 names is used.
-const maxLocatedLines = 400
+const maxLocatedLines = 200
 
 var yamlErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 

@@ -1,0 +1,211 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"rbt/internal/diag"
+)
+
+const small = `
+-- project.yml --
+name: shop
+vars:
+  start: 2024-01-01
+  at: 2024-01-01 10:00:00
+  xs: [1, 2]
+  shop: {own: mine, start: 2024-02-02}
+sources: [{name: raw, tables: [{name: Orders, path: o.csv}]}]
+-- macros/m.sql --
+{% macro cents(c, scale=2) %}round({{ c }} / 100, {{ scale }}){% endmacro %}
+{% macro parent() %}{{ ref('base') }}{% endmacro %}
+{% macro pick() %}{{ return([1, 'x']) }}{% endmacro %}
+{% macro dateadd(a) %}mine({{ a }}){% endmacro %}
+-- models/base.sql --
+select 1 as id
+-- models/base_v2.sql --
+select 2 as id
+-- models/Upper.sql --
+select 3 as id
+`
+
+// TestContext renders snippets as the model base would.
+func TestContext(t *testing.T) {
+	p := good(t, small)
+	now := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
+	tests := []struct{ name, text, want string }{
+		{"ref", "{{ ref('base') }}", `"main"."base"`},
+		{"ref ignores case", "{{ ref('UPPER') }}", `"main"."Upper"`},
+		{"ref with version", "{{ ref('base', v=2) }} {{ ref('base', version='2') }}", `"main"."base_v2" "main"."base_v2"`},
+		{"ref with project", "{{ ref('shop', 'base') }}", `"main"."base"`},
+		{"ref parts", "{{ ref('base').schema }}.{{ ref('base').identifier }} {{ ref('base').name }}", "main.base base"},
+		{"source", "{{ source('raw', 'orders') }}", `"raw"."Orders"`},
+		{"ref in a comment", "-- {{ ref('base') }}", `-- "main"."base"`},
+		{"ref in a macro", "{{ parent() }}", `"main"."base"`},
+		{"var", "{{ var('start') }} {{ var('at') }} {{ var('own') }}", "2024-02-02 2024-01-01 10:00:00 mine"},
+		{"var default", "{{ var('nope', 'd') }}{{ var('nope', default=3) + 1 }}", "d4"},
+		{"var is a copy", "{% do var('xs').append(3) %}{{ var('xs') }}", "[1, 2]"},
+		{"env_var", "{{ env_var('HOME') }} {{ env_var('NOPE', 'd') }}", "/home/x d"},
+		{"this", "{{ this }} {{ this.schema }} {{ this.identifier }} {{ this.name }}", `"main"."base" main base base`},
+		{"is_incremental", "{{ is_incremental() }}", "True"},
+		{"target", "{{ target.name }} {{ target.schema }} {{ target['name'] }} {{ target.type }}", "default main default duckdb"},
+		{"model", "{{ model.name }} {{ model.unique_id }} {{ model.path }}", "base model.shop.base models/base.sql"},
+		{"config.get", "{{ config.get('materialized') }} {{ config.get('nope', 'd') }} {{ config.get('nope') is none }}", "table d True"},
+		{"config prints nothing", "a{{ config(tags=['x']) }}b", "ab"},
+		{"log prints nothing", "a{{ log('hello', info=true) }}b{% do log('x') %}", "ab"},
+		{"return keeps the value", "{{ pick()[1] }} {{ pick() | length }}", "x 2"},
+		{"execute", "{{ execute }}", "False"},
+		{"run_started_at", "{{ run_started_at }} {{ run_started_at.strftime('%Y-%m-%d') }}", "2026-03-04 05:06:07.000008+00:00 2026-03-04"},
+		{"invocation_id", "{{ invocation_id }}", "abc"},
+		{"zip", "{% for a, b in zip([1, 2, 3], ['x', 'y']) %}{{ a }}{{ b }};{% endfor %}", "1x;2y;"},
+		{"set", "{{ set([3, 1, 3, 2]) | list }}", "[3, 1, 2]"},
+		{"tojson", `{{ tojson({'b': [1, none, true], 'a': 'é"'}) }}`, `{"b": [1, null, true], "a": "\u00e9\""}`},
+		{"tojson sorted", "{{ tojson({'b': 1, 'a': 2}, sort_keys=true) }}", `{"a": 2, "b": 1}`},
+		{"fromjson", `{% set d = fromjson('{"a": [1, 2.5, "x"], "n": 12345678901234567890}') %}{{ d.a[1] }} {{ d['n'] }}`, "2.5 12345678901234567890"},
+		{"fromjson default", "{{ fromjson('{', 'd') }}", "d"},
+		{"fromyaml", "{{ fromyaml('a: 00123')['a'] }}", "00123"},
+		{"toyaml", "{{ toyaml({'a': [1, 'x']}) }}", "a:\n  - 1\n  - x\n"},
+		{"adapter.quote", `{{ adapter.quote('a "b"') }}`, `"a ""b"""`},
+		{"datetime", "{{ modules.datetime.datetime.strptime('2024-02-28', '%Y-%m-%d').strftime('%d.%m.%y') }}", "28.02.24"},
+		{"date", "{{ modules.datetime.date(2024, 1, 31) }} {{ modules.datetime.datetime(2024, 1, 31, 5).isoformat() }}", "2024-01-31 2024-01-31T05:00:00+00:00"},
+		{"timedelta", "{{ modules.datetime.timedelta(days=1, hours=2) }} {{ modules.datetime.timedelta(hours=-1) }}", "1 day, 2:00:00 -1 day, 23:00:00"},
+		{"re", "{{ modules.re.sub('[^a-z]+', '_', 'ab  c') }} {{ modules.re.match('(a)(b)', 'abc').group(2) }} {{ modules.re.match('b', 'abc') is none }}", "ab_c b True"},
+		{"macro of the project", "{{ cents('amount', scale=4) }}", "round(amount / 100, 4)"},
+		{"project macro before a bare one", "{{ dateadd('x') }}", "mine(x)"},
+		{"bare macro of dbt", "{{ type_string() }} {{ dbt.type_int() }}", "varchar integer"},
+		{"raw braces", "{% raw %}'{{1,2}}' '{%'{% endraw %}", "'{{1,2}}' '{%'"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &rendering{p: p, m: p.model(t, "base"), o: CompileOptions{Incremental: true, RunStartedAt: now, InvocationID: "abc"}}
+			p.env = env("HOME", "/home/x")
+			c, list := compileText(r, tt.text)
+			if list != nil {
+				t.Fatal(diag.RenderList(list, nil))
+			}
+			if d := cmp.Diff(tt.want, c.SQL); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func compileText(r *rendering, text string) (*Compiled, diag.List) {
+	t, list := parseTemplate("t.sql", text)
+	if list != nil {
+		return nil, list
+	}
+	return r.compile(context.Background(), t)
+}
+
+// TestContextErrors checks message and place.
+func TestContextErrors(t *testing.T) {
+	p := good(t, small)
+	tests := []struct{ text, want string }{
+		{"select\n  {{ ref('bas') }}", `t.sql:2:6: there is no model, seed or ingest output called "bas" [RBT2020]`},
+		{"{{ ref('other', 'base') }}", `t.sql:1:4: ref names the project "other", and this one is "shop" [RBT2020]`},
+		{"{{ ref('base', v=3) }}", `t.sql:1:4: there is no model, seed or ingest output called "base_v3" [RBT2020]`},
+		{"{{ ref() }}", `t.sql:1:4: ref takes one name, or project and name [RBT2026]`},
+		{"{{ ref(base) }}", ``},
+		{"{{ ref('base', vv=1) }}", `t.sql:1:4: ref has no argument "vv" [RBT2026]`},
+		{"{{ source('raw', 'order') }}", `t.sql:1:4: the source "raw" has no table "order" [RBT2021]`},
+		{"{{ source('row', 'orders') }}", `t.sql:1:4: there is no source called "row" [RBT2021]`},
+		{"{{ source('raw') }}", `t.sql:1:4: source takes two names: source('group', 'table') [RBT2026]`},
+		{"a\n\n   {{ var('strat') }}", `t.sql:3:7: the variable "strat" is not set [RBT2022]`},
+		{"{{ env_var('NOPE') }}", `t.sql:1:4: the environment variable NOPE is not set [RBT2023]`},
+		{"{{ env_var('RBT_SECRET_X', 'd') }}", `t.sql:1:4: the secret RBT_SECRET_X may be used in project.yml only [RBT2025]`},
+		{"{{ exceptions.raise_compiler_error('no ' ~ 1) }}", `t.sql:1:15: no 1 [RBT2007]`},
+		{"{{ config.require('nope') }}", `t.sql:1:11: the configuration has no key "nope" [RBT1005]`},
+		{"{{ modules.datetime.date(2024, 2, 30) }}", `t.sql:1:21: there is no such time [RBT2026]`},
+		{"-- {{ nopkg.f('b') }}", ``},
+	}
+	for _, tt := range tests {
+		r := &rendering{p: p, m: p.model(t, "base")}
+		_, list := compileText(r, tt.text)
+		if len(list) != 1 {
+			t.Errorf("%s: got %v", tt.text, list)
+			continue
+		}
+		if tt.want != "" && list[0].Error() != tt.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", tt.text, list[0].Error(), tt.want)
+		}
+	}
+	if c, list := compileText(&rendering{p: p}, "{# {{ nopkg.f('b') }} {{ ref('nope') }} #}select 1"); list != nil || c.SQL != "select 1" {
+		t.Errorf("a template comment is nothing: %v", list)
+	}
+}
+
+// TestSeen checks what a compile reports beside its text.
+func TestSeen(t *testing.T) {
+	p := good(t, small)
+	compile := func(text string, o CompileOptions) *Compiled {
+		c, list := compileText(&rendering{p: p, m: p.model(t, "base"), o: o}, text)
+		if list != nil {
+			t.Fatalf("%s: %v", text, list)
+		}
+		return c
+	}
+	c := compile("{{ ref('base_v2') }} {{ source('raw', 'Orders') }} {{ ref('base_v2') }} {% set x = ref('upper') %}{{ var('start') }}{{ var('nope', 1) }}", CompileOptions{})
+	var refs []string
+	for _, r := range c.Refs {
+		schema, name := r.Relation()
+		refs = append(refs, schema+"."+name+" "+r.Pos.String())
+	}
+	if d := cmp.Diff([]string{"main.base_v2 t.sql:1:4", "raw.Orders t.sql:1:25", "main.Upper t.sql:1:84"}, refs); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"nope", "start"}, c.VarsUsed); d != "" {
+		t.Error(d)
+	}
+	for text, want := range map[string]string{
+		"{{ run_started_at }}": "run_started_at", "{{ invocation_id }}": "invocation_id", "select 1": "",
+		"{{ modules.datetime.datetime.now() }}": "modules.datetime.datetime.now", "{% set x = run_started_at %}": "",
+	} {
+		if got := compile(text, CompileOptions{}).Volatile; got != want {
+			t.Errorf("%s: volatile %q, want %q", text, got, want)
+		}
+	}
+	if c := compile("{{ run_query('select 1').rows | length }}", CompileOptions{}); !c.Queried || c.SQL != "0" {
+		t.Errorf("queried %v, text %q", c.Queried, c.SQL)
+	}
+	query := func(sql string) ([]string, [][]any, error) {
+		if sql != "select a" {
+			return nil, nil, errors.New("what")
+		}
+		return []string{"a", "b"}, [][]any{{int64(1), "x"}, {int64(2), nil}}, nil
+	}
+	text := "{% set r = run_query('select a') %}{{ r.columns[0].values() }} {{ r.column_names }} {{ r.rows[1][0] }} {{ execute }}"
+	if c := compile(text, CompileOptions{Query: query}); c.SQL != "(1, 2) ['a', 'b'] 2 True" {
+		t.Errorf("got %q", c.SQL)
+	}
+	_, list := compileText(&rendering{p: p, o: CompileOptions{Query: query}}, "{{ run_query('select b') }}")
+	if len(list) != 1 || !strings.Contains(list[0].Error(), "the query failed: what") {
+		t.Errorf("got %v", list)
+	}
+}
+
+func TestLogAndOverrides(t *testing.T) {
+	p := good(t, small)
+	var logged []string
+	o := CompileOptions{
+		Vars:      map[string]any{"start": "v"},
+		Overrides: map[string]any{"cents": "7", "is_incremental": true, "dbt_utils.star": "s", "current_timestamp": "now"},
+		Log:       func(msg string, info bool, pos diag.Pos) { logged = append(logged, msg+" "+pos.String()) },
+	}
+	c, list := compileText(&rendering{p: p, m: p.model(t, "base"), o: o},
+		"{{ log('hi') }}{{ cents('x', scale=3) }} {{ is_incremental() }} {{ dbt_utils.star(from=ref('base')) }} {{ dbt_utils.group_by(2) }} {{ var('start') }} {{ current_timestamp() }}{% do exceptions.warn('w') %}")
+	if list != nil {
+		t.Fatal(list)
+	}
+	if d := cmp.Diff("7 True s group by 1, 2 v now", c.SQL); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"hi t.sql:1:4", "warning: w t.sql:1:193"}, logged); d != "" {
+		t.Error(d)
+	}
+}
