@@ -14,7 +14,13 @@ import (
 	"rbt/internal/lake"
 )
 
-func newLake(t testing.TB, dir string, fsys lake.FS) *lake.Lake {
+// fataler is what a helper needs of a test, or of a check of a property.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func newLake(t fataler, dir string, fsys lake.FS) *lake.Lake {
 	t.Helper()
 	l, err := lake.Open(dir, fsys)
 	if err != nil {
@@ -86,7 +92,7 @@ func readRows(s Session, l *lake.Lake, n lake.Node) ([]string, error) {
 }
 
 // tree lists the files and empty folders of a lake.
-func tree(t testing.TB, l *lake.Lake) []string {
+func tree(t fataler, l *lake.Lake) []string {
 	t.Helper()
 	var out []string
 	if _, err := os.Stat(l.Root()); os.IsNotExist(err) {

@@ -22,6 +22,7 @@ type Faulty struct {
 	N      int   // the call that fails; 0: none does
 	Err    error // what it returns; nil: the process is killed before the call is made
 	Sticky bool  // every later call that writes fails too, as on a full disk
+	Dead   bool  // every later call fails, as if the process had ended there
 
 	mu    sync.Mutex
 	calls []Call
@@ -43,7 +44,7 @@ func (f *Faulty) step(c Call, writes bool) error {
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, c)
 	n := len(f.calls)
-	if f.N == 0 || n < f.N || n > f.N && !(f.Sticky && writes) {
+	if f.N == 0 || n < f.N || n > f.N && !f.Dead && !(f.Sticky && writes) {
 		return nil
 	}
 	if f.Err == nil {
