@@ -8,12 +8,12 @@ import (
 )
 
 // appendSQL takes the batches that came since the last run.
-const appendSQL = `select batch, id, customer_id, amount, at from {{ source('raw', 'sales') }}
+const appendSQL = `select batch, id, customer_id, amount, sold_at from {{ source('raw', 'sales') }}
 {% if is_incremental() %} where batch > (select max(batch) from {{ this }}) {% endif %}`
 
 // batchesTable is all batches of so many rows each, to be cut into files.
 func batchesTable(batch, rows int) string {
-	return fmt.Sprintf(`SELECT %d::BIGINT AS batch, i AS id, %s AS customer_id, %s AS amount, TIMESTAMP '2024-01-01' + to_seconds(i) AS at
+	return fmt.Sprintf(`SELECT %d::BIGINT AS batch, i AS id, %s AS customer_id, %s AS amount, TIMESTAMP '2024-01-01' + to_seconds(i) AS sold_at
 		FROM range(%d, %d) t(i)`, batch, rnd(31, 100_000), rnd(32, 50_000), batch*rows, (batch+1)*rows)
 }
 
@@ -103,7 +103,7 @@ func (b *bench) bareSeries(dir string) *series {
 	count := 0
 	s.append = func(i int) (usage, error) {
 		count = i + 1
-		query := "select batch, id, customer_id, amount, at from read_parquet(" + quote(landing+"/*.parquet") + ")"
+		query := "select batch, id, customer_id, amount, sold_at from read_parquet(" + quote(landing+"/*.parquet") + ")"
 		if i > 0 {
 			query += " where batch > (select max(batch) from " + relation{files: s.parts(part, i)}.sql() + ")"
 		}

@@ -57,14 +57,14 @@ func nestedPlain(input, out string) []step {
 			md5_number(row(material_id, formula, energy, band_gap, lattice, tags, authors, structure)::VARCHAR) AS cid
 			FROM (SELECT row_number() OVER () AS pos, * FROM ` + readNested(input) + `)`},
 		{Exec: "SET preserve_insertion_order = false"},
-		{Exec: `CREATE TEMP TABLE author_occ AS SELECT pos, idx, a.name AS name, a.orcid AS orcid, md5_number(a::VARCHAR) AS acid
+		{Exec: `CREATE TEMP TABLE author_occ AS SELECT pos, idx, pos * 1000000 + idx AS nth, a.name AS name, a.orcid AS orcid, md5_number(a::VARCHAR) AS acid
 			FROM (SELECT pos, unnest(authors) AS a, generate_subscripts(authors, 1) - 1 AS idx FROM parsed)`},
 		{Exec: `CREATE TEMP TABLE keep_crystal AS SELECT row_number() OVER (ORDER BY pos) AS sid, * FROM
 			(SELECT cid, min(pos) AS pos, count(*) AS n FROM parsed GROUP BY cid)`},
 		{Exec: `CREATE TEMP TABLE keep_structure AS SELECT row_number() OVER (ORDER BY pos) AS sid, * FROM
 			(SELECT scid, min(pos) AS pos, count(*) AS n FROM parsed GROUP BY scid)`},
-		{Exec: `CREATE TEMP TABLE keep_author AS SELECT row_number() OVER (ORDER BY pos, idx) AS sid, * FROM
-			(SELECT acid, min((pos, idx)) AS first, first[1] AS pos, first[2] AS idx, count(*) AS n FROM author_occ GROUP BY acid)`},
+		{Exec: `CREATE TEMP TABLE keep_author AS SELECT row_number() OVER (ORDER BY nth) AS sid, * FROM
+			(SELECT acid, min(nth) AS nth, count(*) AS n FROM author_occ GROUP BY acid)`},
 	}
 	for _, t := range [][2]string{
 		{"crystal", `SELECT k.sid AS _sid, k.cid AS _content_id, k.n AS _occurrences, p.material_id, p.formula, p.energy, p.band_gap, p.lattice.a AS a, s.sid AS structure_sid
@@ -74,7 +74,7 @@ func nestedPlain(input, out string) []step {
 		{"structure__sites", `SELECT _parent_sid, _idx, s.x AS x, s.y AS y, s.z AS z FROM (SELECT k.sid AS _parent_sid, unnest(p.structure.sites) AS s,
 			generate_subscripts(p.structure.sites, 1) - 1 AS _idx FROM keep_structure k JOIN parsed p ON p.pos = k.pos)`},
 		{"author", `SELECT k.sid AS _sid, k.acid AS _content_id, k.n AS _occurrences, o.name, o.orcid
-			FROM keep_author k JOIN author_occ o ON o.pos = k.pos AND o.idx = k.idx`},
+			FROM keep_author k JOIN author_occ o ON o.nth = k.nth`},
 		{"crystal__tags", `SELECT k.sid AS _parent_sid, unnest(p.tags) AS value, generate_subscripts(p.tags, 1) - 1 AS _idx
 			FROM keep_crystal k JOIN parsed p ON p.pos = k.pos`},
 		{"crystal__authors", `SELECT k.sid AS _parent_sid, o.idx AS _idx, a.sid AS author_sid
