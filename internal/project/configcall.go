@@ -77,16 +77,41 @@ var configTable = newTable("config", "config()", foreignModelKeys, modelKeys()..
 // configureModels evaluates config() in the bodies that call it and merges it
 // with the frontmatter.
 func (l *loader) configureModels() {
+	words := l.configWords()
 	each(len(l.models), func(i int) {
 		mf := l.models[i]
 		if !mf.cfg.enabled || mf.m.Template == nil {
 			return
 		}
 		mf.cfg.fill(mf.m)
-		if strings.Contains(mf.m.Body, "config") {
+		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(mf.m.Body, w) }) {
 			l.configure(mf)
 		}
 	})
+}
+
+// configWords gives the words of which a body holds one if it may call config():
+// the name itself, and the macros of files that do, directly or through others.
+// Bodies without any need not be rendered while loading.
+func (l *loader) configWords() []string {
+	words := []string{"config"}
+	taken := make([]bool, len(l.p.macros))
+	for more := true; more; {
+		more = false
+		for i, t := range l.p.macros {
+			text := l.macroTexts[i]
+			if taken[i] || !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) }) {
+				continue
+			}
+			taken[i], more = true, true
+			for _, m := range t.Macros() {
+				if m.Kind == "macro" {
+					words = append(words, m.Name)
+				}
+			}
+		}
+	}
+	return words
 }
 
 // configure renders one model for its config(); it runs beside others.

@@ -30,8 +30,9 @@ type loader struct {
 	units    []*UnitTest
 	singular []*singularFile
 
-	testFiles []foundFile
-	late      []*decoder // of project.yml and .yml files, parts of which are read at the end
+	testFiles  []foundFile
+	macroTexts []string   // of p.macros
+	late       []*decoder // of project.yml and .yml files, parts of which are read at the end
 }
 
 // modelFile is one file of models/ while it is loaded.

@@ -24,11 +24,13 @@ func (l *loader) loadMacros() []jinja.MacroInfo {
 		}
 	}
 	templates := make([]*jinja.Template, len(files))
+	texts := make([]string, len(files))
 	lists := make([]diag.List, len(files))
 	each(len(files), func(i int) {
 		sub := &loader{p: l.p}
 		text, ok := sub.read(files[i])
 		if ok {
+			texts[i] = text
 			templates[i], lists[i] = jinja.Parse(files[i].rel, text, 1)
 		}
 		lists[i] = append(lists[i], sub.diags...)
@@ -40,6 +42,7 @@ func (l *loader) loadMacros() []jinja.MacroInfo {
 			continue
 		}
 		l.p.macros = append(l.p.macros, t)
+		l.macroTexts = append(l.macroTexts, texts[i])
 		infos = append(infos, t.Macros()...)
 	}
 	var list diag.List
