@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"rbt/internal/diag"
-	"rbt/internal/jinja"
+	"rbt/internal/project"
 )
 
 // hashSize is how much of a SHA-256 sum is kept, in bytes: 128 bits keep
@@ -103,5 +103,5 @@ func digestValue(h io.Writer, v reflect.Value) {
 // unhashed reports types that say where something stands, or are made from what
 // is hashed anyway.
 func unhashed(t reflect.Type) bool {
-	return t == reflect.TypeFor[diag.Pos]() || t == reflect.TypeFor[*jinja.Template]()
+	return t == reflect.TypeFor[diag.Pos]() || t == reflect.TypeOf(project.Model{}.Template)
 }
