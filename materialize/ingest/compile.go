@@ -34,6 +34,11 @@ func Compile(s Spec) (*Program, diag.List) {
 	p := c.prog
 	p.sweep = needsSweep(p.types)
 	markNesting(p.types)
+	if p.appendMode && p.sweep {
+		c.errorf(diag.IngestBadMode, s.Mode.Pos, "use owned rows instead of records of dedup: none, keep lists of records out of by_value types and records out of metadata, or use mode: full_refresh",
+			"mode: append cannot be kept: these record types can leave records behind that nothing holds any more, and stored rows are never removed")
+		return nil, c.list.Sort()
+	}
 	p.declaration, p.hash = declare(p, s)
 	return p, c.list.Sort()
 }

@@ -42,6 +42,11 @@ type Job struct {
 	// Metadata goes into the key-value metadata of every staged file.
 	Metadata map[string]string
 
+	// Previous is what is published of a model with mode: append, nil for the
+	// first load. FullRefresh loads everything anew, in the order of the ledger.
+	Previous    *Previous
+	FullRefresh bool
+
 	// Workers is the number of encoders; 0 takes every core.
 	Workers int
 	// ChunkBytes is how much of a file a worker takes at once; 0 means 4 MiB.
@@ -54,8 +59,9 @@ type Job struct {
 	// Progress is called now and then, never twice at once; nil for none.
 	Progress func(Progress)
 
-	hooks hooks
-	stats Stats
+	hooks  hooks
+	stats  Stats
+	stamps []fileStamp // by file
 }
 
 // Progress is how far a load is. TotalBytes and TotalFiles count the input as
@@ -149,6 +155,10 @@ func (j *Job) Stage(ctx context.Context, s materialize.Session, dir string) (_ m
 			err = rmErr
 		}
 	}()
+	prev, err := j.plan(ctx, s)
+	if err != nil {
+		return materialize.Staged{}, err
+	}
 	shards, err := j.encode(ctx, w)
 	if err != nil {
 		return materialize.Staged{}, err
@@ -160,7 +170,7 @@ func (j *Job) Stage(ctx context.Context, s materialize.Session, dir string) (_ m
 		}
 	}
 	start = time.Now()
-	staged, err := j.merge(ctx, s, dir, shards)
+	staged, err := j.merge(ctx, s, dir, shards, prev)
 	if err != nil {
 		return materialize.Staged{}, err
 	}

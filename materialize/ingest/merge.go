@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -26,7 +28,10 @@ type merger struct {
 	schema string
 	set    *shardSet
 	shift  uint
-	names  string // the shard of file names
+	names  string  // the shard of file names
+	prev   *state  // what an append builds upon; nil from scratch
+	base   []int64 // by type: the numbers that are taken
+	fresh  []int64 // by type: the numbers that this load gives
 
 	mu       sync.Mutex
 	staged   map[string]materialize.StagedOutput
@@ -37,10 +42,16 @@ type merger struct {
 // connection and memory, and DuckDB's threads are shared anyway.
 const mergeConnections = 4
 
-func (j *Job) merge(ctx context.Context, s materialize.Session, dir string, set *shardSet) (_ materialize.Staged, err error) {
+func (j *Job) merge(ctx context.Context, s materialize.Session, dir string, set *shardSet, prev *state) (_ materialize.Staged, err error) {
 	sum := sha256.Sum256([]byte(j.Program.model + "\x00" + dir))
 	m := &merger{j: j, p: j.Program, s: s, dir: dir, schema: "rbt_ingest_" + hex.EncodeToString(sum[:8]), set: set,
-		shift: positionShift(len(j.Files)), staged: map[string]materialize.StagedOutput{}}
+		shift: positionShift(len(j.Files)), staged: map[string]materialize.StagedOutput{},
+		prev: prev, base: make([]int64, len(j.Program.types)), fresh: make([]int64, len(j.Program.types))}
+	if prev != nil {
+		for _, t := range m.p.types {
+			m.base[t.ord] = prev.NextSID[t.name]
+		}
+	}
 	if err := m.fileNames(); err != nil {
 		return materialize.Staged{}, err
 	}
@@ -59,6 +70,18 @@ func (j *Job) merge(ctx context.Context, s materialize.Session, dir string, set 
 	if err := m.survivors(ctx); err != nil {
 		return materialize.Staged{}, err
 	}
+	for _, t := range m.p.types {
+		n, err := m.number(ctx, "SELECT count(*) FROM "+m.keep(t)+" WHERE NOT old")
+		if err != nil {
+			return materialize.Staged{}, err
+		}
+		m.fresh[t.ord] = n
+	}
+	if m.p.appendMode {
+		if err := m.writeLedger(); err != nil {
+			return materialize.Staged{}, err
+		}
+	}
 	if err := m.checkIDs(ctx); err != nil {
 		return materialize.Staged{}, err
 	}
@@ -72,10 +95,17 @@ func (j *Job) merge(ctx context.Context, s materialize.Session, dir string, set 
 		return materialize.Staged{}, err
 	}
 	var out materialize.Staged
-	for _, o := range m.p.outputs {
+	for _, o := range m.outputs() {
 		st := m.staged[o.Folder]
 		j.stats.Rows[o.Folder] = st.Rows
-		out.Outputs = append(out.Outputs, st)
+		out.Outputs = append(out.Outputs, m.withKept(st))
+	}
+	if m.p.appendMode {
+		next, err := m.nextState(prev)
+		if err != nil {
+			return materialize.Staged{}, err
+		}
+		out.Manifest = map[string]json.RawMessage{StateKey: next}
 	}
 	return out, nil
 }
@@ -195,7 +225,7 @@ func (m *merger) survivors(ctx context.Context) error {
 		if m.p.sweep {
 			return m.exec(ctx, s, "collapse "+t.name, "CREATE TABLE "+m.temp("all%d", t.ord)+" AS "+m.collapse(t))
 		}
-		return m.exec(ctx, s, "collapse "+t.name, "CREATE TABLE "+m.keep(t)+" AS "+numbered(m.collapse(t)))
+		return m.exec(ctx, s, "collapse "+t.name, "CREATE TABLE "+m.keep(t)+" AS "+m.numbered(t, m.collapse(t)))
 	})
 	if err != nil {
 		return err
@@ -208,6 +238,9 @@ func (m *merger) survivors(ctx context.Context) error {
 			continue
 		}
 		if err := m.conflicts(ctx, t); err != nil {
+			return err
+		}
+		if err := m.storedConflicts(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -225,8 +258,15 @@ func (m *merger) collapsed(t *recType) string {
 	return m.keep(t)
 }
 
-func numbered(query string) string {
-	return "SELECT *, row_number() OVER (ORDER BY p) AS sid FROM (" + query + ")"
+// numbered adds the number of every survivor, and whether it is stored already:
+// a stored one keeps its number, the others follow in the order of their places.
+func (m *merger) numbered(t *recType, query string) string {
+	keys := m.kept(keysFolder(t))
+	if m.prev == nil || t.dedup == dedupNone || len(keys) == 0 {
+		return fmt.Sprintf("SELECT *, false AS old, CAST(NULL AS UUID) AS om, %d + row_number() OVER (ORDER BY p) AS sid FROM (%s)", m.base[t.ord], query)
+	}
+	return fmt.Sprintf(`SELECT a.*, o.sid IS NOT NULL AS old, o.m AS om, coalesce(o.sid, %d + row_number() OVER (PARTITION BY o.sid IS NULL ORDER BY a.p)) AS sid
+		FROM (%s) a LEFT JOIN %s o ON o.k = a.k`, m.base[t.ord], query, readParquet(keys))
 }
 
 // collapse is the query that leaves one row a key.
@@ -253,7 +293,7 @@ func (m *merger) collapse(t *recType) string {
 
 // write stages every output.
 func (m *merger) write(ctx context.Context) error {
-	outs := m.p.outputs
+	outs := m.outputs()
 	var done int64
 	return m.each(ctx, len(outs), func(ctx context.Context, s materialize.Session, i int) error {
 		o := outs[i]
@@ -269,6 +309,15 @@ func (m *merger) write(ctx context.Context) error {
 		st := materialize.StagedOutput{Relation: o.Relation, Folder: o.Folder, Files: files, Columns: o.Columns}
 		for _, f := range files {
 			st.Rows += f.Rows
+		}
+		if st.Rows == 0 && len(m.kept(o.Folder)) > 0 {
+			// An append does not collect empty parts.
+			for _, f := range files {
+				if err := os.Remove(f.Path); err != nil {
+					return fmt.Errorf("remove empty part: %w", err)
+				}
+			}
+			st.Files = nil
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()

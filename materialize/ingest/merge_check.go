@@ -105,8 +105,17 @@ func choose(conds, values []string, otherwise string) string {
 // the first with the same content (a).
 func (m *merger) pairs(t *recType, items string) string {
 	rows := m.shard(t.table)
-	return fmt.Sprintf("SELECT %s FROM %s k JOIN %s a ON a.p = k.p JOIN %s b ON b.k = k.k AND b.m <> a.m WHERE k.clash",
-		items, m.collapsed(t), rows, rows)
+	return fmt.Sprintf("SELECT %s FROM %s k JOIN %s a ON a.p = k.p JOIN %s b ON b.k = k.k AND b.m <> a.m WHERE k.clash%s",
+		items, m.collapsed(t), rows, rows, m.notStored())
+}
+
+// notStored leaves out records that are stored already: those are compared with
+// what is stored.
+func (m *merger) notStored() string {
+	if m.prev == nil {
+		return ""
+	}
+	return " AND NOT k.old"
 }
 
 // conflicts looks for equal content with other metadata and does what the
@@ -149,8 +158,13 @@ func (m *merger) quarantineConflicts(ctx context.Context, t *recType, name strin
 	items := fmt.Sprintf("b.p AS p, b.l AS l, b.p & %d AS o, CAST(NULL AS BIGINT) AS n, '$' AS rp, %s AS fp, %s AS reason, %s || %s || fa.name || ':' || CAST(a.l AS VARCHAR) AS message, CAST(NULL AS VARCHAR) AS raw",
 		int64(1)<<m.shift-1, name, text(reasonConflict), text(t.name+": other metadata than the same content in "), "''")
 	rows := m.shard(t.table)
-	q := fmt.Sprintf("SELECT %s FROM %s k JOIN %s a ON a.p = k.p JOIN %s b ON b.k = k.k AND b.m <> a.m %s WHERE k.clash",
-		items, m.collapsed(t), rows, rows, m.fileOf("fa", "a.p"))
+	q := fmt.Sprintf("SELECT %s FROM %s k JOIN %s a ON a.p = k.p JOIN %s b ON b.k = k.k AND b.m <> a.m %s WHERE k.clash%s",
+		items, m.collapsed(t), rows, rows, m.fileOf("fa", "a.p"), m.notStored())
+	return m.addConflicts(ctx, t, q)
+}
+
+// addConflicts takes in rejects that the merge found.
+func (m *merger) addConflicts(ctx context.Context, t *recType, q string) error {
 	n, err := m.number(ctx, "SELECT count(*) FROM ("+q+")")
 	if err != nil {
 		return err
@@ -193,11 +207,11 @@ func (m *merger) checkIDs(ctx context.Context) error {
 		explicit := false
 		for i, t := range group {
 			from, meta := m.rowOf(t)
-			q := fmt.Sprintf("SELECT %s AS id, %d AS o, k.p AS p FROM %s", strings.ReplaceAll(idExpr(t), "mr.", meta+"."), i, from)
+			q := fmt.Sprintf("SELECT %s AS id, %d AS o, k.p AS p FROM %s WHERE NOT k.old", strings.ReplaceAll(idExpr(t), "mr.", meta+"."), i, from)
 			if t.id.from != nil {
 				explicit = true
 				if !t.id.unique {
-					q += fmt.Sprintf(" WHERE %s.%s IS NULL", map[bool]string{true: meta, false: "r"}[t.id.from.meta], t.table.cols[t.id.from.colIdx].name)
+					q += fmt.Sprintf(" AND %s.%s IS NULL", map[bool]string{true: meta, false: "r"}[t.id.from.meta], t.table.cols[t.id.from.colIdx].name)
 				}
 			}
 			parts = append(parts, q)
@@ -205,6 +219,7 @@ func (m *merger) checkIDs(ctx context.Context) error {
 		if len(group) == 1 && !explicit {
 			continue // the numbers differ
 		}
+		parts = append(parts, m.storedIDs(group)...)
 		err := m.firstTwice(ctx, strings.Join(parts, " UNION ALL "), group)
 		if err != nil {
 			return err
@@ -222,7 +237,7 @@ func (m *merger) firstTwice(ctx context.Context, ids string, group []*recType) e
 	}
 	var h hit
 	q := fmt.Sprintf(`SELECT id, arg_min(o, p), min(p), CAST(arg_min(o, p, 2)[2] AS INTEGER), arg_min(p, p, 2)[2] FROM (%s) WHERE id IS NOT NULL
-		GROUP BY id HAVING count(*) > 1 ORDER BY 5 LIMIT 1`, ids)
+		GROUP BY id HAVING count(*) > 1 AND max(p) >= 0 ORDER BY 5 LIMIT 1`, ids)
 	err := m.s.Query(ctx, q, func(v []any) error {
 		h = hit{id: v[0].(string), o: [2]int64{int64(v[1].(int32)), int64(v[3].(int32))}, p: [2]int64{v[2].(int64), v[4].(int64)}, some: true}
 		return nil
@@ -233,7 +248,7 @@ func (m *merger) firstTwice(ctx context.Context, ids string, group []*recType) e
 	if !h.some {
 		return nil
 	}
-	first, err := m.place(ctx, group[h.o[0]], h.p[0])
+	first, err := m.storedOrNew(ctx, group[h.o[0]], h.p[0], "_id = "+text(h.id))
 	if err != nil {
 		return err
 	}
@@ -245,14 +260,27 @@ func (m *merger) firstTwice(ctx context.Context, ids string, group []*recType) e
 		WithNote(first, "the %s that has it", group[h.o[0]].name)
 }
 
+func (m *merger) storedOrNew(ctx context.Context, t *recType, pos int64, cond string) (diag.Pos, error) {
+	if pos < 0 {
+		return m.storedPlace(ctx, t, cond)
+	}
+	return m.place(ctx, t, pos)
+}
+
 // checkFamilies finds one content id in two members of a family.
 func (m *merger) checkFamilies(ctx context.Context) error {
 	for _, f := range m.p.families {
 		var o, p [2]int64
 		found := false
-		q := fmt.Sprintf("SELECT min(o), max(o), arg_min(p, o), arg_max(p, o) FROM (%s) GROUP BY c HAVING min(o) <> max(o) ORDER BY 4, 3 LIMIT 1", m.familyRows(f))
+		cid := ""
+		rows := m.familyRows(f)
+		if files := m.kept(f.folder); len(files) > 0 {
+			rows += m.storedFamily(f, files)
+		}
+		q := fmt.Sprintf("SELECT min(o), max(o), arg_min(p, o), arg_max(p, o), CAST(c AS VARCHAR) FROM (%s) GROUP BY c HAVING min(o) <> max(o) AND max(p) >= 0 ORDER BY max(p), c LIMIT 1", rows)
 		err := m.s.Query(ctx, q, func(v []any) error {
 			o, p, found = [2]int64{int64(v[0].(int32)), int64(v[1].(int32))}, [2]int64{v[2].(int64), v[3].(int64)}, true
+			cid = v[4].(string)
 			return nil
 		})
 		if err != nil {
@@ -261,8 +289,11 @@ func (m *merger) checkFamilies(ctx context.Context) error {
 		if !found {
 			continue
 		}
+		if p[1] < p[0] { // the later place is the surprising one
+			o, p = [2]int64{o[1], o[0]}, [2]int64{p[1], p[0]}
+		}
 		a, b := f.members[o[0]], f.members[o[1]]
-		first, err := m.place(ctx, a, p[0])
+		first, err := m.storedOrNew(ctx, a, p[0], "_content_id = "+text(cid))
 		if err != nil {
 			return err
 		}
@@ -276,28 +307,44 @@ func (m *merger) checkFamilies(ctx context.Context) error {
 	return nil
 }
 
+// storedFamily adds the dispatch rows that are published; their members keep
+// their places in the declaration, since another order is refused.
+func (m *merger) storedFamily(f *family, files []string) string {
+	var cases strings.Builder
+	for i, t := range f.members {
+		fmt.Fprintf(&cases, " WHEN %s THEN %d", text(t.name), i)
+	}
+	return fmt.Sprintf(" UNION ALL SELECT _content_id, CASE _record%s END, _record, _sid, CAST(-1 AS BIGINT), true FROM %s", cases.String(), readParquet(files))
+}
+
 // verify reads the staged files back: numbers are dense, references resolved,
 // families complete.
 func (m *merger) verify(ctx context.Context) error {
-	for _, o := range m.p.outputs {
+	for _, o := range m.outputs() {
 		st := m.staged[o.Folder]
 		paths := make([]string, len(st.Files))
 		for i, f := range st.Files {
 			paths[i] = f.Path
 		}
+		if len(paths) == 0 {
+			continue // an append without rows for it
+		}
 		rel := readParquet(paths)
 		switch o.Kind {
 		case OutputRecord:
-			n, err := m.number(ctx, "SELECT count(*) FROM "+m.keep(o.rec))
+			n, base := m.fresh[o.rec.ord], m.base[o.rec.ord]
+			if st.Rows != n {
+				return checkFailed("%s: %d rows survive, the staged file holds %d", o.Relation, n, st.Rows)
+			}
+			if n == 0 {
+				continue
+			}
+			bad, err := m.number(ctx, fmt.Sprintf("SELECT CAST(count(*) <> %d OR min(_sid) <> %d OR max(_sid) <> %d AS BIGINT) FROM %s", n, base+1, base+n, rel))
 			if err != nil {
 				return err
 			}
-			bad, err := m.number(ctx, fmt.Sprintf("SELECT CAST(count(*) <> %d OR coalesce(min(_sid) <> 1, false) OR coalesce(max(_sid) <> %d, false) AS BIGINT) FROM %s", n, n, rel))
-			if err != nil {
-				return err
-			}
-			if bad != 0 || st.Rows != n {
-				return checkFailed("%s: %d rows survive, the staged file holds %d or other numbers", o.Relation, n, st.Rows)
+			if bad != 0 {
+				return checkFailed("%s: the numbers are not dense", o.Relation)
 			}
 			err = m.resolved(ctx, o, &o.rec.shape, rel)
 			if err != nil {
@@ -308,7 +355,7 @@ func (m *merger) verify(ctx context.Context) error {
 				return err
 			}
 		case OutputFamily:
-			n, err := m.number(ctx, fmt.Sprintf("SELECT count(DISTINCT c) FROM (%s)", m.familyRows(o.family)))
+			n, err := m.number(ctx, "SELECT count(*) FROM ("+m.familyQuery(o.family)+")")
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,12 @@ func (m *merger) query(o Output) string {
 		return m.rejectQuery()
 	case OutputOccurrences:
 		return m.occurrenceQuery()
+	case outputLedger:
+		return m.ledgerQuery()
+	case outputKeys:
+		return m.keysQuery(o.rec)
+	case outputUpdates:
+		return m.updatesQuery(o.rec)
 	default:
 		return m.loadQuery()
 	}
@@ -119,7 +125,7 @@ func (m *merger) recordQuery(t *recType) string {
 		items = append(items, as("k.n", "_occurrences"))
 	}
 	items = append(items, as("fn.name", "_file"), as("r.l", "_line"), as(m.loadID(), "_load_id"))
-	return "SELECT " + strings.Join(items, ", ") + " FROM " + from + " " + strings.Join(j.sql, " ") + " " + m.fileOf("fn", "r.p") + " ORDER BY k.sid"
+	return "SELECT " + strings.Join(items, ", ") + " FROM " + from + " " + strings.Join(j.sql, " ") + " " + m.fileOf("fn", "r.p") + " WHERE NOT k.old ORDER BY k.sid"
 }
 
 func (m *merger) loadID() string { return fmt.Sprintf("CAST(%d AS BIGINT)", m.j.LoadID) }
@@ -146,7 +152,7 @@ func (m *merger) childQuery(t *recType, l *list) string {
 		items = append(items, m.members(l.row, "c", "c", j)...)
 	}
 	return "SELECT " + strings.Join(items, ", ") + " FROM " + m.shard(l.table) + " c JOIN " + m.keep(t) + " k ON c.p = " + owner + " " +
-		strings.Join(j.sql, " ") + " ORDER BY " + strings.Join(order, ", ")
+		strings.Join(j.sql, " ") + " WHERE NOT k.old ORDER BY " + strings.Join(order, ", ")
 }
 
 // members of a family with content id c, place of the type o, name rec, number
@@ -158,13 +164,18 @@ func (m *merger) familyRows(f *family) string {
 		if t.hasCid {
 			from, _ = m.rowOf(t)
 		}
-		parts[i] = fmt.Sprintf("SELECT %s AS c, %d AS o, %s AS rec, k.sid AS sid, k.p AS p FROM %s", contentID(t), i, text(t.name), from)
+		parts[i] = fmt.Sprintf("SELECT %s AS c, %d AS o, %s AS rec, k.sid AS sid, k.p AS p, k.old AS old FROM %s", contentID(t), i, text(t.name), from)
 	}
 	return strings.Join(parts, " UNION ALL ")
 }
 
 func (m *merger) familyQuery(f *family) string {
-	return fmt.Sprintf(`SELECT c AS _content_id, any_value(rec) AS _record, min(sid) AS _sid FROM (%s) GROUP BY c ORDER BY any_value(o), min(sid)`, m.familyRows(f))
+	stored := ""
+	if files := m.kept(f.folder); len(files) > 0 {
+		stored = " ANTI JOIN " + readParquet(files) + " s ON s._content_id = x.c"
+	}
+	return fmt.Sprintf("SELECT c AS _content_id, any_value(rec) AS _record, min(sid) AS _sid FROM (%s) x%s WHERE NOT x.old GROUP BY c ORDER BY any_value(o), min(sid)",
+		m.familyRows(f), stored)
 }
 
 func (m *merger) rejectQuery() string {

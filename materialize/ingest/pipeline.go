@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -42,10 +43,10 @@ func (w *workspace) remove() error {
 // shardSet is what the encode phase leaves: shard files and row counts by
 // table, and what was counted.
 type shardSet struct {
-	files [][]string
-	rows  []int64
-	tally tally
-	bytes int64
+	files  [][]string
+	rows   []int64
+	tally  tally
+	byFile [][2]int64 // records and rejects
 }
 
 // pipeline is one run of the encode phase.
@@ -67,7 +68,9 @@ type pipeline struct {
 
 	mu      sync.Mutex
 	set     shardSet
-	extra   []reject // of readers
+	loaded  []atomic.Int64 // records by file
+	refused []atomic.Int64 // rejects by file
+	extra   []reject       // of readers
 	records int64
 	rejects int64
 	total   int64
@@ -90,6 +93,7 @@ func (j *Job) encode(ctx context.Context, w *workspace) (*shardSet, error) {
 	p := j.Program
 	pl := &pipeline{j: j, p: p, w: w, gate: newGate(p), shift: positionShift(len(j.Files)),
 		ch: make(chan *chunk, j.Workers), pool: make(chan *chunk, 3*j.Workers+1), watch: make([]watched, j.Workers)}
+	pl.loaded, pl.refused = make([]atomic.Int64, len(j.Files)), make([]atomic.Int64, len(j.Files))
 	pl.set.files = make([][]string, len(p.tables))
 	pl.set.rows = make([]int64, len(p.tables))
 	pl.set.tally.occurrences = make([]int64, len(p.types))
@@ -112,6 +116,10 @@ func (j *Job) encode(ctx context.Context, w *workspace) (*shardSet, error) {
 		return nil, checkFailed("%d records were handed out, %d came back", pl.dispatched.Load(), done)
 	}
 	t.rejects += int64(len(pl.extra))
+	pl.set.byFile = make([][2]int64, len(j.Files))
+	for i := range pl.set.byFile {
+		pl.set.byFile[i] = [2]int64{pl.loaded[i].Load(), pl.refused[i].Load()}
+	}
 	j.stats.Files, j.stats.Bytes, j.stats.TextBytes = int64(len(j.Files)), pl.read.Load(), pl.text.Load()
 	j.stats.Records, j.stats.Rejects, j.stats.Nulled = t.records, t.rejects, t.nulled
 	for i, n := range t.occurrences {
@@ -229,7 +237,7 @@ func (pl *pipeline) readFile(ctx context.Context, i int) (err error) {
 			err = workerPanic(diag.Pos{File: f.Name}, r)
 		}
 	}()
-	in, err := openInput(f, pl.p.compression)
+	in, err := openInput(f, pl.p.compression, pl.p.appendMode)
 	if err != nil {
 		return err
 	}
@@ -267,6 +275,9 @@ func (pl *pipeline) readFile(ctx context.Context, i int) (err error) {
 	}
 	err = in.finish()
 	pl.read.Add(in.raw.n - seen)
+	if in.hash != nil {
+		pl.j.stamps[i] = fileStamp{size: in.size, mtime: in.mtime, hash: hex.EncodeToString(in.hash.Sum(nil))}
+	}
 	return err
 }
 
@@ -287,6 +298,7 @@ func (pl *pipeline) cursor(in *input, i int) (cursor, error) {
 func (pl *pipeline) readerReject(f File, r reject) {
 	r.file, r.fatal = f.Name, pl.p.failBad
 	pl.gate.note(&r)
+	pl.refused[r.pos>>pl.shift].Add(1)
 	pl.mu.Lock()
 	pl.extra = append(pl.extra, r)
 	pl.rejects++
@@ -561,8 +573,10 @@ func (pl *pipeline) one(ctx context.Context, e *encoder, c *chunk, s *span, vali
 		return false, nil
 	}
 	if e.entry(text, valid, base, s.line) {
+		pl.loaded[c.file].Add(1)
 		return false, nil
 	}
+	pl.refused[c.file].Add(1)
 	r := pl.reject(e, c, s, text, base)
 	pl.gate.note(&r)
 	r.append(e.bufs[pl.p.rejects.ord])

@@ -45,6 +45,11 @@ const (
 	OutputRejects     OutputKind = "rejects"
 	OutputOccurrences OutputKind = "occurrences"
 	OutputLoads       OutputKind = "loads"
+
+	// What an append keeps beside them; no ref() reaches these.
+	outputLedger  OutputKind = "ledger"
+	outputKeys    OutputKind = "keys"
+	outputUpdates OutputKind = "updates"
 )
 
 // Output is one relation that the program makes. Relation is its name in the

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"strings"
@@ -66,6 +68,8 @@ type input struct {
 	raw    *countingReader
 	r      *bufio.Reader // decompressed
 	size   int64
+	mtime  int64 // ns since 1970
+	hash   hash.Hash
 	name   string
 	closer func()
 }
@@ -84,7 +88,8 @@ func (c *countingReader) Read(b []byte) (int, error) {
 // readBuffer is what lies between the file or decompressor and the cursors.
 const readBuffer = 256 << 10
 
-func openInput(f File, compression string) (*input, error) {
+// openInput opens a file. With hashed, the hash of its bytes is taken along.
+func openInput(f File, compression string, hashed bool) (*input, error) {
 	file, err := os.Open(f.Path)
 	if err != nil {
 		return nil, fmt.Errorf("open input: %w", err)
@@ -94,7 +99,11 @@ func openInput(f File, compression string) (*input, error) {
 		file.Close()
 		return nil, fmt.Errorf("stat input: %w", err)
 	}
-	in := &input{f: file, raw: &countingReader{r: file}, size: info.Size(), name: f.Name, closer: func() {}}
+	in := &input{f: file, raw: &countingReader{r: file}, size: info.Size(), mtime: info.ModTime().UnixNano(), name: f.Name, closer: func() {}}
+	if hashed {
+		in.hash = sha256.New()
+		in.raw.r = io.TeeReader(file, in.hash)
+	}
 	br := bufio.NewReaderSize(in.raw, readBuffer)
 	switch decideCompression(f.Name, compression, br) {
 	case "gzip":

@@ -89,7 +89,7 @@ func (m *merger) sweepOrphans(ctx context.Context) error {
 		front = next
 	}
 	for _, t := range m.p.types {
-		sql := "CREATE TABLE " + m.keep(t) + " AS " + numbered(fmt.Sprintf("SELECT a.* FROM %s a SEMI JOIN %s l ON l.p = a.p", m.collapsed(t), m.temp("live%d", t.ord)))
+		sql := "CREATE TABLE " + m.keep(t) + " AS " + m.numbered(t, fmt.Sprintf("SELECT a.* FROM %s a SEMI JOIN %s l ON l.p = a.p", m.collapsed(t), m.temp("live%d", t.ord)))
 		if err := m.exec(ctx, m.s, "number "+t.name, sql); err != nil {
 			return err
 		}

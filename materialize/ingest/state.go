@@ -1,0 +1,337 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/materialize"
+)
+
+// StateKey is the key of the node's manifest under which an append keeps its
+// state.
+const StateKey = "ingest"
+
+// Previous is what is published of an append model.
+type Previous struct {
+	// State is the manifest's value under StateKey.
+	State json.RawMessage
+	// Files are the published parts by folder, absolute, in the order of the
+	// manifest; Rows their rows.
+	Files map[string][]string
+	Rows  map[string]int64
+}
+
+// state is what an append has to know of the loads before it. Everything that
+// grows with files or records lies in parts beside it: the ledger of files and
+// the keys of deduplicated types.
+type state struct {
+	Format      int              `json:"format"`
+	Hash        string           `json:"hash"`
+	Declaration json.RawMessage  `json:"declaration"`
+	NextSID     map[string]int64 `json:"next_sid"` // by record type
+	Loads       int64            `json:"loads"`
+	Files       int64            `json:"files"`
+}
+
+// stateFormat is the version of state, ledger and keys that this rbt writes.
+const stateFormat = 1
+
+// Folders of the relations that only an append has.
+const ledgerFolder = "_ledger"
+
+func keysFolder(t *recType) string    { return "_keys__" + t.name }
+func updatesFolder(t *recType) string { return "_updates__" + t.name }
+
+func ledgerColumns() []lake.Column {
+	return []lake.Column{
+		col("ord", "BIGINT"), col("_load_id", "BIGINT"), col("path", "VARCHAR"), col("size", "BIGINT"), col("mtime", "BIGINT"),
+		col("hash", "VARCHAR"), col("records", "BIGINT"), col("rejects", "BIGINT"),
+	}
+}
+
+func keysColumns() []lake.Column {
+	return []lake.Column{col("k", "UUID"), col("sid", "BIGINT"), col("m", "UUID")}
+}
+
+func updatesColumns() []lake.Column {
+	return []lake.Column{col("_sid", "BIGINT"), col("entry", "BOOLEAN"), col("occurrences", "BIGINT"), col("_load_id", "BIGINT")}
+}
+
+// fileStamp is what the ledger keeps of one file.
+type fileStamp struct {
+	size, mtime int64
+	hash        string
+	ord         int64
+}
+
+// plan decides what a load reads: in an append the files that the ledger does
+// not know. It returns the state that is built upon, nil for a load from
+// scratch.
+func (j *Job) plan(ctx context.Context, s materialize.Session) (*state, error) {
+	p := j.Program
+	if !p.appendMode || j.Previous == nil {
+		j.stamps = make([]fileStamp, len(j.Files))
+		return nil, nil
+	}
+	var st state
+	if err := json.Unmarshal(j.Previous.State, &st); err != nil {
+		return nil, fmt.Errorf("read state of the ingest: %w", err)
+	}
+	if st.Format != stateFormat {
+		return nil, diag.Errorf(diag.IngestChangedSpec, diag.Pos{}, "the stored state has the format %d, this rbt writes %d", st.Format, stateFormat).
+			WithHint("run once with --full-refresh")
+	}
+	known, err := j.readLedger(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if j.FullRefresh {
+		j.orderAsKnown(known)
+		return nil, nil
+	}
+	if st.Hash != p.hash {
+		if err := compareDeclarations(st.Declaration, p.declaration); err != nil {
+			return nil, err
+		}
+	}
+	return &st, j.pickNew(known, &st)
+}
+
+func (j *Job) readLedger(ctx context.Context, s materialize.Session) (map[string]fileStamp, error) {
+	known := map[string]fileStamp{}
+	files := j.Previous.Files[ledgerFolder]
+	if len(files) == 0 {
+		return known, nil
+	}
+	err := s.Query(ctx, "SELECT path, size, mtime, hash, ord FROM "+readParquet(files)+" ORDER BY _load_id, ord", func(v []any) error {
+		known[v[0].(string)] = fileStamp{size: v[1].(int64), mtime: v[2].(int64), hash: v[3].(string), ord: v[4].(int64)}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read ledger of the ingest: %w", err)
+	}
+	return known, nil
+}
+
+// orderAsKnown keeps the order in which files were loaded, so that a full
+// refresh gives the ids that the loads gave; new files follow.
+func (j *Job) orderAsKnown(known map[string]fileStamp) {
+	j.Files = slices.Clone(j.Files)
+	slices.SortStableFunc(j.Files, func(a, b File) int {
+		x, okA := known[a.Name]
+		y, okB := known[b.Name]
+		switch {
+		case okA && okB:
+			return cmp.Compare(x.ord, y.ord)
+		case okA:
+			return -1
+		case okB:
+			return 1
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	j.stamps = make([]fileStamp, len(j.Files))
+}
+
+// pickNew leaves the files that the ledger does not know.
+func (j *Job) pickNew(known map[string]fileStamp, st *state) error {
+	var fresh []File
+	for _, f := range j.Files {
+		old, ok := known[f.Name]
+		if !ok {
+			fresh = append(fresh, f)
+			continue
+		}
+		info, err := os.Stat(f.Path)
+		if err != nil {
+			return fmt.Errorf("stat input: %w", err)
+		}
+		if j.Program.ignoreOld || (info.Size() == old.size && info.ModTime().UnixNano() == old.mtime) {
+			continue
+		}
+		hash, err := hashFile(f.Path)
+		if err != nil {
+			return err
+		}
+		if hash != old.hash {
+			return diag.Errorf(diag.IngestChangedFile, diag.Pos{File: f.Name}, "the file was loaded before and has changed since").
+				WithHint("load everything anew with --full-refresh, or keep what was loaded with on_changed_file: ignore")
+		}
+	}
+	j.Files = fresh
+	j.stamps = make([]fileStamp, len(fresh))
+	j.LoadID = st.Loads + 1
+	return nil
+}
+
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("open input: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("read input: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// compareDeclarations refuses what an append cannot keep: ids and rows that are
+// stored must come out again. A nullable field more changes none of them, nor
+// do the policies for bad records.
+func compareDeclarations(old, now []byte) error {
+	var a, b map[string]any
+	if err := json.Unmarshal(old, &a); err != nil {
+		return fmt.Errorf("read stored declaration: %w", err)
+	}
+	if err := json.Unmarshal(now, &b); err != nil {
+		return fmt.Errorf("read declaration: %w", err)
+	}
+	for _, d := range []map[string]any{a, b} {
+		policies, _ := d["Policies"].(map[string]any)
+		for _, k := range []string{"on_bad_record", "max_rejects", "type_mismatch", "format", "compression", "record_path"} {
+			delete(policies, k)
+		}
+	}
+	where := difference("", a, b)
+	if where == "" {
+		return nil
+	}
+	return diag.Errorf(diag.IngestChangedSpec, diag.Pos{}, "the declaration differs from that of the stored records: %s", where).
+		WithHint("an append can take in a new nullable field only; load everything anew with --full-refresh")
+}
+
+// difference names the first place in which two declarations differ, "" where
+// an append can go on.
+func difference(at string, a, b any) string {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			break
+		}
+		keys := slices.Sorted(mapKeys(x, y))
+		for _, k := range keys {
+			if k == "Fields" {
+				if d := fieldsDiffer(at, x, y); d != "" {
+					return d
+				}
+				continue
+			}
+			if d := difference(strings.TrimPrefix(at+"."+k, "."), x[k], y[k]); d != "" {
+				return d
+			}
+		}
+		return ""
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			break
+		}
+		for i := range x {
+			if d := difference(fmt.Sprintf("%s[%s]", at, nameOf(x[i], i)), x[i], y[i]); d != "" {
+				return d
+			}
+		}
+		return ""
+	default:
+		if a == b {
+			return ""
+		}
+		return fmt.Sprintf("%s is %v and was %v", at, shownValue(b), shownValue(a))
+	}
+	return fmt.Sprintf("%s was added, removed or replaced", at)
+}
+
+func shownValue(v any) string {
+	if v == nil || v == "" {
+		return "absent"
+	}
+	return fmt.Sprint(v)
+}
+
+func mapKeys(maps ...map[string]any) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		seen := map[string]bool{}
+		for _, m := range maps {
+			for k := range m {
+				if !seen[k] {
+					seen[k] = true
+					if !yield(k) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func nameOf(v any, i int) string {
+	if m, ok := v.(map[string]any); ok {
+		if name, ok := m["Name"].(string); ok {
+			return name
+		}
+	}
+	return fmt.Sprint(i)
+}
+
+// fieldsDiffer lets nullable fields come in, but not the first metadata field of
+// a record: until then its metadata was not compared.
+func fieldsDiffer(at string, a, b map[string]any) string {
+	x, _ := a["Fields"].([]any)
+	y, _ := b["Fields"].([]any)
+	old := map[string]any{}
+	for i, f := range x {
+		old[nameOf(f, i)] = f
+	}
+	for i, f := range y {
+		name := nameOf(f, i)
+		was, ok := old[name]
+		if ok {
+			delete(old, name)
+			if d := difference(at+"."+name, was, f); d != "" {
+				return d
+			}
+			continue
+		}
+		m, _ := f.(map[string]any)
+		if required, _ := m["Required"].(bool); required {
+			return fmt.Sprintf("%s.%s is new and required", at, name)
+		}
+		if strings.HasSuffix(at, ".Metadata") && len(x) == 0 && a["References"] == nil && a["Children"] == nil {
+			return fmt.Sprintf("%s.%s is the first metadata of its record", at, name)
+		}
+	}
+	if len(old) > 0 {
+		return fmt.Sprintf("%s.%s is gone", at, slices.Sorted(mapKeys(old))[0])
+	}
+	return ""
+}
+
+// nextState is what the manifest keeps after this load.
+func (m *merger) nextState(prev *state) (json.RawMessage, error) {
+	st := state{Format: stateFormat, Hash: m.p.hash, Declaration: bytes.Clone(m.p.declaration), NextSID: map[string]int64{}, Loads: m.j.LoadID, Files: int64(len(m.j.Files))}
+	if prev != nil {
+		st.Files += prev.Files
+	}
+	for _, t := range m.p.types {
+		st.NextSID[t.name] = m.base[t.ord] + m.fresh[t.ord]
+	}
+	text, err := json.Marshal(st)
+	if err != nil {
+		return nil, fmt.Errorf("encode state of the ingest: %w", err)
+	}
+	return text, nil
+}
