@@ -323,10 +323,7 @@ func TestReadersBesidePublishes(t *testing.T) {
 			publish(writer, i)
 		}
 	}()
-	pins, err := l.NewPins(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pins := l.NewPins(os.Getpid())
 	defer pins.Close()
 	reader, reads := d.session(t), 0
 	for running := true; running; {

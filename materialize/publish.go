@@ -246,12 +246,9 @@ func (p *publication) stageOnce(ctx context.Context, s Session, src Source) (Sta
 		src = q.increment(p.previous.Manifest.Columns)
 	}
 	if p.Form != lake.FormView {
-		if err := p.lake.EnsureDir(p.place.Folder); err != nil {
+		var err error
+		if dir, err = p.lake.MakeStaging(p.place, p.RunID); err != nil {
 			return Staged{}, err
-		}
-		dir = filepath.Join(p.lake.Root(), filepath.FromSlash(p.place.Staging(p.RunID)))
-		if err := p.lake.FS().MkdirAll(dir); err != nil {
-			return Staged{}, fmt.Errorf("make staging of node %s: %w", p.Name, err)
 		}
 	}
 	staged, err := src.Stage(ctx, stamped{s, p.metadata()}, dir)

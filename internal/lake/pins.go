@@ -22,11 +22,13 @@ const pinLock = "lock"
 // several goroutines.
 type Pins struct {
 	lake *Lake // in which the links stand
-	dir  string
-	fl   *flock.Flock
+	pid  int
 
-	mu   sync.Mutex
-	next int
+	mu      sync.Mutex
+	dir     string // "" until the first link is made
+	fl      *flock.Flock
+	refused bool // the folder could not be made: everything is read in place
+	next    int
 }
 
 // PinnedFile is one file that a reader may open. Path is absolute.
@@ -44,18 +46,21 @@ type Pinned struct {
 	Held bool
 }
 
-// NewPins makes the folder of a reader in the lake. Where the lake cannot be
-// written to, the error of the system is returned and the reader goes on with
-// nil Pins, which hold nothing but read all the same.
-func (l *Lake) NewPins(pid int) (*Pins, error) {
+// NewPins gives a reader its pins in the lake. Nothing is made before the first
+// link; where nothing can be made (a lake that is only readable), everything is
+// read in place.
+func (l *Lake) NewPins(pid int) *Pins { return &Pins{lake: l, pid: pid} }
+
+// open makes the reader's folder and locks it. The caller holds mu.
+func (p *Pins) open() error {
 	for attempt := 0; ; attempt++ {
-		name := strconv.Itoa(pid)
+		name := strconv.Itoa(p.pid)
 		if attempt > 0 {
-			name += "." + strconv.Itoa(attempt) // another container's process of the same number
+			name += "." + strconv.Itoa(attempt) // another container's process has the number too
 		}
-		dir := l.abs(path.Join(pinsDir, name))
-		if err := l.fs.MkdirAll(dir); err != nil {
-			return nil, fmt.Errorf("make pins %s: %w", dir, err)
+		dir := p.lake.abs(path.Join(pinsDir, name))
+		if err := p.lake.fs.MkdirAll(dir); err != nil {
+			return err
 		}
 		fl := flock.New(filepath.Join(dir, pinLock), flock.SetFlag(os.O_CREATE|os.O_RDWR))
 		held, err := fl.TryLock()
@@ -63,16 +68,16 @@ func (l *Lake) NewPins(pid int) (*Pins, error) {
 		case errors.Is(err, os.ErrNotExist) && attempt < readTries:
 			continue // a run removed the folder before the lock was in it
 		case err != nil:
-			return nil, fmt.Errorf("lock pins %s: %w", dir, err)
+			return err
 		case !held:
 			continue
 		case !sameFile(fl, filepath.Join(dir, pinLock)):
 			_ = fl.Unlock()
 			continue
 		}
-		p := &Pins{lake: l, dir: dir, fl: fl}
+		p.dir, p.fl = dir, fl
 		p.clear()
-		return p, nil
+		return nil
 	}
 }
 
@@ -91,11 +96,14 @@ func (p *Pins) clear() {
 
 // Close removes the links.
 func (p *Pins) Close() error {
-	if p == nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dir == "" {
 		return nil
 	}
 	p.clear()
 	err := errors.Join(p.lake.fs.Remove(filepath.Join(p.dir, pinLock)), p.fl.Unlock(), p.lake.fs.Remove(p.dir))
+	p.dir = ""
 	if notExist(err) {
 		err = nil
 	}
@@ -116,7 +124,7 @@ func (p *Pins) Pin(from *Lake, name string, folders ...string) (Pinned, bool, er
 		}
 		pinned, err := p.link(from, node)
 		if err == nil && pinned.Held && !p.holds(from, pinned, folders) {
-			err = fs404
+			err = errReplaced
 		}
 		if err == nil {
 			return pinned, true, nil
@@ -128,8 +136,9 @@ func (p *Pins) Pin(from *Lake, name string, folders ...string) (Pinned, bool, er
 	}
 }
 
-// fs404 stands for a node that was published anew while it was pinned.
-var fs404 = fmt.Errorf("published anew while it was read: %w", os.ErrNotExist)
+// errReplaced stands for a node that was published anew while it was pinned. It
+// is os.ErrNotExist, as the error of a link to a file that is gone.
+var errReplaced = fmt.Errorf("published anew while it was read: %w", os.ErrNotExist)
 
 // holds reports whether the links are of the files that the receipt meant. Only
 // a file that is replaced by rename can be another one under the same name.
@@ -141,47 +150,67 @@ func (p *Pins) holds(from *Lake, pinned Pinned, folders []string) bool {
 	return err == nil && ok && again.Receipt.Commit == pinned.Node.Receipt.Commit
 }
 
+// link links all files of a node, or none and gives them as published: on
+// another file system, or on one without links.
 func (p *Pins) link(from *Lake, node Node) (Pinned, error) {
-	out := Pinned{Node: node, Files: map[string][]PinnedFile{}, Held: p != nil}
+	out := Pinned{Node: node, Files: map[string][]PinnedFile{}, Held: true}
 	for _, o := range node.Receipt.Outputs {
 		files := make([]PinnedFile, 0, len(o.Files))
 		for _, f := range o.Files {
+			at, ok := p.name()
+			if !ok {
+				return inPlace(from, node)
+			}
 			abs, err := from.Abs(f.Path)
+			if err == nil {
+				err = p.lake.fs.Link(abs, at)
+			}
 			if err != nil {
-				return out, err
-			}
-			if out.Held {
-				at := p.name()
-				switch err := p.lake.fs.Link(abs, at); {
-				case err == nil:
-					abs = at
-				case notExist(err):
-					out.Files[o.Relation] = files
-					return out, err
-				default:
-					// Another file system, or one without links: read in place.
-					out.Files[o.Relation] = files
-					p.drop(out)
-					return (*Pins)(nil).link(from, node)
+				out.Files[o.Relation] = files
+				p.drop(out)
+				if notExist(err) {
+					return Pinned{}, err
 				}
+				return inPlace(from, node)
 			}
-			files = append(files, PinnedFile{Path: abs, File: f})
+			files = append(files, PinnedFile{Path: at, File: f})
 		}
 		out.Files[o.Relation] = files
 	}
 	return out, nil
 }
 
-// name gives the next free name; it does not end in ".parquet".
-func (p *Pins) name() string {
+func inPlace(from *Lake, node Node) (Pinned, error) {
+	out := Pinned{Node: node, Files: map[string][]PinnedFile{}}
+	for _, o := range node.Receipt.Outputs {
+		for _, f := range o.Files {
+			abs, err := from.Abs(f.Path)
+			if err != nil {
+				return Pinned{}, err
+			}
+			out.Files[o.Relation] = append(out.Files[o.Relation], PinnedFile{Path: abs, File: f})
+		}
+	}
+	return out, nil
+}
+
+// name gives the next free name, or false where there is no folder to link into.
+// It does not end in ".parquet".
+func (p *Pins) name() (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.dir == "" && !p.refused {
+		p.refused = p.open() != nil
+	}
+	if p.refused {
+		return "", false
+	}
 	p.next++
-	return filepath.Join(p.dir, strconv.Itoa(p.next)+".pin")
+	return filepath.Join(p.dir, strconv.Itoa(p.next)+".pin"), true
 }
 
 func (p *Pins) drop(pinned Pinned) {
-	if p == nil || !pinned.Held {
+	if !pinned.Held {
 		return
 	}
 	for _, files := range pinned.Files {

@@ -315,18 +315,6 @@ func (l *Lake) removeTree(abs string) (left []string) {
 	return left
 }
 
-// RemoveStaging removes a node's staging folder of one run, and the folders
-// above it that are empty then. What cannot be removed stays for Recover.
-func (l *Lake) RemoveStaging(p Place, runID string) {
-	staging := p.Staging(runID)
-	l.removeTree(l.abs(staging))
-	for _, dir := range []string{path.Dir(staging), path.Dir(path.Dir(staging))} {
-		if l.fs.Remove(l.abs(dir)) != nil {
-			return // another node of the run is still at work in it
-		}
-	}
-}
-
 func isNotDir(err error) bool {
 	var pe *fs.PathError
 	return errors.As(err, &pe) && notExist(pe.Err)
