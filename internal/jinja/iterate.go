@@ -73,6 +73,8 @@ func (r *run) indexed(v any) (at func(int) any, length func() (int, error), err 
 			return nil, func() (int, error) { return 0, nil }, nil
 		}
 		return nil, nil, v.fault()
+	case Sequence:
+		return v.At, func() (int, error) { return v.Len(), nil }, nil
 	}
 	return nil, nil, typeError("%s has no items", typeName(v))
 }
@@ -121,6 +123,8 @@ func lengthOf(v any) (int64, bool) {
 		return v.len(), true
 	case *Undefined:
 		return 0, v.lenient
+	case Sequence:
+		return int64(v.Len()), true
 	}
 	return 0, false
 }

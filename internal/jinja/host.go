@@ -1,0 +1,32 @@
+package jinja
+
+// Operand is an Object that takes part in operations, as dates do.
+type Operand interface {
+	Object
+	// Operate computes the value op other, or other op the value where swapped;
+	// op is as it is written. ok is false where there is no such operation.
+	Operate(op string, other any, swapped bool) (v any, ok bool, err error)
+	// Order gives -1, 0 or 1 against another value; ok is false where the two
+	// have no order.
+	Order(other any) (c int, ok bool)
+}
+
+// Sequence is an Object that has items by their place, as rows of a query do.
+type Sequence interface {
+	Object
+	Len() int
+	At(i int) any
+}
+
+// operateHost computes l op r where one of the two is an Operand.
+func operateHost(op tokenKind, l, r any) (v any, ok bool, err error) {
+	if o, is := l.(Operand); is {
+		if v, ok, err = o.Operate(operatorText(op), r, false); ok || err != nil {
+			return v, ok, err
+		}
+	}
+	if o, is := r.(Operand); is {
+		return o.Operate(operatorText(op), l, true)
+	}
+	return nil, false, nil
+}
