@@ -74,6 +74,8 @@ func TestContext(t *testing.T) {
 		{"datetime", "{{ modules.datetime.datetime.strptime('2024-02-28', '%Y-%m-%d').strftime('%d.%m.%y') }}", "28.02.24"},
 		{"date", "{{ modules.datetime.date(2024, 1, 31) }} {{ modules.datetime.datetime(2024, 1, 31, 5).isoformat() }}", "2024-01-31 2024-01-31T05:00:00+00:00"},
 		{"timedelta", "{{ modules.datetime.timedelta(days=1, hours=2) }} {{ modules.datetime.timedelta(hours=-1) }}", "1 day, 2:00:00 -1 day, 23:00:00"},
+		{"arithmetic of times", "{% set d = modules.datetime.date(2024, 2, 28) + modules.datetime.timedelta(days=2) %}{{ d }} {{ (d - modules.datetime.date(2024, 1, 1)).days }} {{ d > modules.datetime.date(2024, 1, 1) }}", "2024-03-01 60 True"},
+		{"run_started_at moves", "{{ (run_started_at - modules.datetime.timedelta(days=3 * 1)).strftime('%Y-%m-%d') }}", "2026-03-01"},
 		{"re", "{{ modules.re.sub('[^a-z]+', '_', 'ab  c') }} {{ modules.re.match('(a)(b)', 'abc').group(2) }} {{ modules.re.match('b', 'abc') is none }}", "ab_c b True"},
 		{"macro of the project", "{{ cents('amount', scale=4) }}", "round(amount / 100, 4)"},
 		{"project macro before a bare one", "{{ dateadd('x') }}", "mine(x)"},
@@ -179,8 +181,8 @@ func TestSeen(t *testing.T) {
 		}
 		return []string{"a", "b"}, [][]any{{int64(1), "x"}, {int64(2), nil}}, nil
 	}
-	text := "{% set r = run_query('select a') %}{{ r.columns[0].values() }} {{ r.column_names }} {{ r.rows[1][0] }} {{ execute }}"
-	if c := compile(text, CompileOptions{Query: query}); c.SQL != "(1, 2) ['a', 'b'] 2 True" {
+	text := "{% set r = run_query('select a') %}{{ r.columns[0].values() }} {{ r.column_names }} {{ r.rows[1][0] }} {{ execute }}{% for x in r.rows %};{{ x['a'] }},{{ x.b }},{{ x[1] }}{% endfor %} {{ r.columns['b'].values()[0] }}"
+	if c := compile(text, CompileOptions{Query: query}); c.SQL != "(1, 2) ['a', 'b'] 2 True;1,x,x;2,None,None x" {
 		t.Errorf("got %q", c.SQL)
 	}
 	_, list := compileText(&rendering{p: p, o: CompileOptions{Query: query}}, "{{ run_query('select b') }}")

@@ -57,7 +57,7 @@ func (r *rendering) now(by string) time.Time {
 	if r.volatile == "" {
 		r.volatile = by
 	}
-	return r.o.RunStartedAt.UTC()
+	return r.o.RunStartedAt.UTC().Round(0)
 }
 
 func callNow(c *jinja.Call) (any, error) {

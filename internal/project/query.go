@@ -1,6 +1,12 @@
 package project
 
 import (
+	"fmt"
+	"math/big"
+	"reflect"
+	"slices"
+	"time"
+
 	"rbt/internal/diag"
 	"rbt/internal/jinja"
 )
@@ -20,19 +26,118 @@ func (t *table) Attr(name string) (any, bool) {
 	case "column_names":
 		return goValue(t.names), true
 	case "columns":
-		out := jinja.NewList()
-		for i := range t.names {
-			out.Append(&tableColumn{t: t, at: i})
-		}
-		return out, true
+		return columnList{t}, true
 	case "rows":
 		out := jinja.NewList()
-		for _, row := range t.rows {
-			out.Append(jinja.Tuple(row))
+		for _, values := range t.rows {
+			out.Append(&row{t: t, values: values})
 		}
 		return out, true
 	}
 	return nil, false
+}
+
+// row is one row of a table: its values by place and by name.
+type row struct {
+	t      *table
+	values []any
+}
+
+// String shows the values as a tuple.
+func (r *row) String() string { return "<row>" }
+
+// Len is the number of columns.
+func (r *row) Len() int { return len(r.values) }
+
+// At gives a value by its place.
+func (r *row) At(i int) any { return r.values[i] }
+
+// Attr gives a value by its name, and values, keys and dict.
+func (r *row) Attr(name string) (any, bool) {
+	for i, n := range r.t.names {
+		if n == name {
+			return r.values[i], true
+		}
+	}
+	switch name {
+	case "values":
+		return method(func() any { return jinja.Tuple(slices.Clone(r.values)) }), true
+	case "keys":
+		return method(func() any { return goValue(r.t.names) }), true
+	case "dict":
+		return method(func() any {
+			d := jinja.NewDict()
+			for i, n := range r.t.names {
+				// Text is always a valid key.
+				_ = d.Set(n, r.values[i])
+			}
+			return d
+		}), true
+	}
+	for i, n := range r.t.names {
+		if folded(n) == folded(name) {
+			return r.values[i], true
+		}
+	}
+	return nil, false
+}
+
+// columnList is the columns of a table, by place and by name.
+type columnList struct{ t *table }
+
+// String tells what it is.
+func (l columnList) String() string { return "<columns>" }
+
+// Len is the number of columns.
+func (l columnList) Len() int { return len(l.t.names) }
+
+// At gives a column by its place.
+func (l columnList) At(i int) any { return &tableColumn{t: l.t, at: i} }
+
+// Attr gives a column by its name.
+func (l columnList) Attr(name string) (any, bool) {
+	for i, n := range l.t.names {
+		if folded(n) == folded(name) {
+			return &tableColumn{t: l.t, at: i}, true
+		}
+	}
+	return nil, false
+}
+
+// fromEngine gives a value of the engine as a value of a template.
+func fromEngine(v any) any {
+	switch v := v.(type) {
+	case nil, bool, int64, float64, string, *big.Int:
+		return v
+	case []byte:
+		return string(v)
+	case time.Time:
+		return moment{v.UTC().Round(0)}
+	case []any:
+		out := jinja.NewList()
+		for _, item := range v {
+			out.Append(fromEngine(item))
+		}
+		return out
+	case map[string]any:
+		out := jinja.NewDict()
+		for _, k := range sortedKeys(v) {
+			// Text is always a valid key.
+			_ = out.Set(k, fromEngine(v[k]))
+		}
+		return out
+	case fmt.Stringer:
+		return numberValue(v.String())
+	}
+	switch n := reflect.ValueOf(v); n.Kind() {
+	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int:
+		return n.Int()
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint:
+		return new(big.Int).SetUint64(n.Uint())
+	case reflect.Float32:
+		return n.Float()
+	}
+	return fmt.Sprint(v)
 }
 
 // tableColumn is one column of a table.
@@ -75,7 +180,14 @@ func (r *rendering) query(c *jinja.Call, sql string) (*table, error) {
 		}
 		return nil, diag.Errorf(diag.TemplateHost, c.Pos, "the query failed: %s", r.p.Mask(err.Error()))
 	}
-	return &table{names: names, rows: rows}, nil
+	t := &table{names: names, rows: make([][]any, len(rows))}
+	for i, values := range rows {
+		t.rows[i] = make([]any, len(values))
+		for j, v := range values {
+			t.rows[i][j] = fromEngine(v)
+		}
+	}
+	return t, nil
 }
 
 func callRunQuery(c *jinja.Call) (any, error) {
