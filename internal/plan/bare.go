@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -79,9 +80,7 @@ func (r *reader) look(c *project.Compiled) (text, diag.List) {
 	case tables.Refused:
 		return text{}, diag.List{refused(c, hits[0], scan.Identifiers[hits[0]])}
 	}
-	if found.volatile == "" {
-		found.volatile = tables.Volatile
-	}
+	found.volatile = cmp.Or(found.volatile, tables.Volatile)
 	for _, t := range tables.Names {
 		ref, ok := r.relation(t)
 		if !ok {

@@ -34,17 +34,18 @@ func (g *Graph) Plan(p *project.Project, state *lake.State, o Options) (*Plan, d
 	if diags.HasErrors() {
 		return nil, diags
 	}
-	pl := &Plan{Project: p, Graph: g, Selected: sel, ids: newIdentities(g, state, o)}
+	pl := &Plan{Project: p, Graph: g, Selected: sel, ids: newIdentities(g, state, o, p.Mask)}
 	if state != nil {
 		pl.Orphans = state.Orphans(func(name string) bool { return g.Lookup(name) != nil && g.Lookup(name).form() != "" })
 		pl.Foreign = state.Foreign
 	}
 	if o.Tests {
 		pl.testsOnly()
+		pl.noteDeferred()
 		return pl, diags
 	}
 	pl.makeSteps()
-	w := newWaits(g, pl.Steps)
+	w := newWaits(g, pl.Steps, pl.readThrough)
 	for _, s := range pl.Steps {
 		s.After = w.after(g.parents[s.Node.index])
 	}
@@ -52,21 +53,20 @@ func (g *Graph) Plan(p *project.Project, state *lake.State, o Options) (*Plan, d
 	placed := attach(w, pl.Steps, sel.Tests, pl.available)
 	pl.UnitTests = placed.units
 	pl.Late = w.lateTests(placed.late, pl.Steps)
-	for _, s := range pl.Steps {
-		s.TestsHash = hashTests(s.hashes)
-	}
 	diags = append(diags, pl.checkParents()...)
 	diags = append(diags, pl.checkPublished(o)...)
 	diags = append(diags, pl.checkSomething(o)...)
 	if diags.HasErrors() {
 		return nil, diags.Sort()
 	}
+	pl.noteDeferred()
 	pl.ids.stampAll(o.Workers)
 	for _, s := range pl.Steps {
 		d := pl.ids.decide(s)
 		s.Action, s.Reasons, s.Fingerprint, s.Inputs, s.Pending = d.Action, d.Reasons, d.Fingerprint, d.Inputs, d.Pending
+		g.remember(s)
 	}
-	w.lateReasons(pl.Late, placed.late, pl.Steps)
+	pl.lateReasons(placed.late)
 	return pl, diags
 }
 
@@ -95,12 +95,21 @@ func (p *Plan) makeSteps() {
 		s := &Step{Number: len(p.Steps) + 1, Node: n}
 		p.Steps = append(p.Steps, s)
 		p.ids.steps[i] = s
-		if held, ok := p.ids.here.node(n.Name); ok && (held.Recorded || held.Adopted || held.Foreign) {
+		if held, ok := p.ids.here.node(n.Name); ok {
 			s.Receipt, s.parts, s.damage = &held.Receipt, held.Manifest, held.Damage
 			s.Incremental = n.incremental() && !p.ids.o.FullRefresh && held.Receipt.Form == lake.FormIncremental &&
 				held.Manifest != nil && held.Damage == nil && !held.Foreign
 		}
 	}
+}
+
+// readThrough reports whether an unselected node keeps no data of its own: an
+// ephemeral, and what is published as a view.
+func (p *Plan) readThrough(n *Node) bool {
+	if held, ok := p.ids.here.node(n.Name); ok && n.materialization() != project.Ephemeral {
+		return held.Receipt.Form == lake.FormView
+	}
+	return n.transparent()
 }
 
 // available reports whether a node can be read: it is a source, published in
@@ -125,9 +134,8 @@ func (p *Plan) deferred(n *Node) bool {
 	return there
 }
 
-// checkParents reports the parents of steps that are neither built nor
-// published, and notes those that are read from the other lake. An ephemeral is
-// as good as its own parents.
+// checkParents reports the parents of steps that are neither built nor published
+// in this lake or the deferred one. An ephemeral is as good as its own parents.
 func (p *Plan) checkParents() diag.List {
 	var diags diag.List
 	g := p.Graph
@@ -147,9 +155,7 @@ func (p *Plan) checkParents() diag.List {
 		}
 		for _, parent := range g.parents[i] {
 			m, lacks := g.nodes[parent], lacking[parent]
-			if p.ids.steps[parent] == nil && p.deferred(m) {
-				p.Deferred = append(p.Deferred, m)
-			} else if p.ids.steps[parent] == nil && !p.available(m) {
+			if p.ids.steps[parent] == nil && !p.available(m) {
 				lacks = m
 			}
 			switch {
@@ -161,9 +167,36 @@ func (p *Plan) checkParents() diag.List {
 			}
 		}
 	}
-	slices.SortFunc(p.Deferred, func(a, b *Node) int { return a.index - b.index })
-	p.Deferred = slices.Compact(p.Deferred)
 	return diags
+}
+
+// noteDeferred lists what the steps and tests of the plan read from the other
+// lake.
+func (p *Plan) noteDeferred() {
+	if p.ids.other == nil {
+		return
+	}
+	var todo []*Node
+	for _, s := range p.Steps {
+		todo = append(todo, s.Node.Parents...)
+	}
+	for _, t := range p.Selected.Tests {
+		todo = append(todo, t.Reads...)
+	}
+	seen := make([]bool, len(p.Graph.nodes))
+	for len(todo) > 0 {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		switch {
+		case seen[n.index] || p.ids.steps[n.index] != nil:
+		case n.materialization() == project.Ephemeral:
+			todo = append(todo, n.Parents...)
+		case p.deferred(n):
+			p.Deferred = append(p.Deferred, n)
+		}
+		seen[n.index] = true
+	}
+	slices.SortFunc(p.Deferred, func(a, b *Node) int { return a.index - b.index })
 }
 
 // unpublished says that n lacks what it reads, itself or through an ephemeral.

@@ -313,7 +313,7 @@ func TestMutations(t *testing.T) {
 		}, map[string]string{"by_country": "run: what it was made from is not known"}},
 		{"a test added", func(w *world) {
 			w.write(map[string]string{"models/orders.sql": "---\ntests: [{not_null: [id]}]\n---\nselect * from {{ ref('paid') }}\n"})
-		}, map[string]string{"orders": "audit: tests changed"}},
+		}, map[string]string{"orders": "audit: the test not_null_orders_id is new, changed or did not pass"}},
 		{"a test described", func(w *world) {
 			w.write(map[string]string{"models/orders.sql": "---\ntests: [{not_null: {columns: [id]}}]\n---\nselect * from {{ ref('paid') }}\n"})
 			w.run()
@@ -321,7 +321,7 @@ func TestMutations(t *testing.T) {
 		}, nil},
 		{"a singular test added", func(w *world) {
 			w.write(map[string]string{"tests/t.sql": "select * from {{ ref('orders') }} where id < 0\n"})
-		}, map[string]string{"orders": "audit: tests changed"}},
+		}, map[string]string{"orders": "audit: the test t is new, changed or did not pass"}},
 		{"a test with the clock", func(w *world) {
 			w.write(map[string]string{"models/orders.sql": "---\ntests: [{freshness: {column: at, max_age: 1 day}}]\n---\nselect * from {{ ref('paid') }}\n"})
 			w.run()
@@ -332,7 +332,7 @@ func TestMutations(t *testing.T) {
 			n := w.state.Nodes["orders"]
 			n.Receipt.TestsHash = ""
 			w.state.Nodes["orders"] = n
-		}, map[string]string{"orders": "audit: not all tests have passed"}},
+		}, map[string]string{"orders": "audit: the test t is new, changed or did not pass"}},
 		{"a node renamed", func(w *world) {
 			w.remove("models/by_country.sql")
 			w.write(map[string]string{"models/by_land.sql": jaffle()["models/by_country.sql"]})
@@ -492,6 +492,46 @@ func TestForeignParent(t *testing.T) {
 	n.Receipt.Commit = "f2"
 	w.state.Nodes["a"] = n
 	if diff := cmp.Diff("b run: parent a republished\n", lines(w.plan("b"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOneModelAlone(t *testing.T) {
+	w := newWorld(t, map[string]string{"models/a.sql": "select 1 as a\n", "models/b.sql": "select * from {{ ref('a') }}\n", "models/c.sql": "select * from {{ ref('b') }}\n"})
+	w.run()
+	if diff := cmp.Diff("b unchanged: nothing changed\n", lines(w.plan("b"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTestsOfPartOfTheProject(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"models/a.sql": "---\ntests: [{not_null: [id]}]\n---\nselect 1 as id\n",
+		"models/b.sql": "select * from {{ ref('a') }}\n",
+		"tests/s.sql":  "select * from {{ ref('a') }} join {{ ref('b') }} using (id)\n",
+	})
+	w.run()
+	remembered := w.state.Nodes["a"].Receipt.TestsHash
+	for _, words := range []string{"a", "b", "s", "not_null_a_id", ""} {
+		p := w.run(strings.Fields(words)...)
+		for _, s := range p.Steps {
+			if s.Action != ActionUnchanged {
+				t.Errorf("run -s %q: %s", words, lines(p))
+			}
+		}
+	}
+	if diff := cmp.Diff(remembered, w.state.Nodes["a"].Receipt.TestsHash); diff != "" {
+		t.Error(diff)
+	}
+	// Built without its singular test, b has yet to pass it.
+	w.write(map[string]string{"models/b.sql": "select id from {{ ref('a') }}\n"})
+	w.opts.Exclude = []string{"s"}
+	w.run("b")
+	w.opts.Exclude = nil
+	if diff := cmp.Diff("a unchanged: nothing changed\nb audit: the test s is new, changed or did not pass\n", lines(w.run())); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("a unchanged: nothing changed\nb unchanged: nothing changed\n", lines(w.run())); diff != "" {
 		t.Error(diff)
 	}
 }

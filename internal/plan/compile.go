@@ -125,9 +125,9 @@ func (c *compiler) node(ctx context.Context, n *Node) diag.List {
 		increment, more := c.rendering(ctx, n, true)
 		diags = append(diags, more...)
 		n.Increment = increment.compiled
-		n.SQLHash = hashText(full.normalized, increment.normalized)
+		n.SQLHash = hashText(c.p.Mask(full.normalized), c.p.Mask(increment.normalized))
 	} else {
-		n.SQLHash = hashText(full.normalized)
+		n.SQLHash = hashText(c.p.Mask(full.normalized))
 	}
 	n.Full = full.compiled
 	// Stable, so that of several places the first stays.
@@ -150,11 +150,7 @@ func (c *compiler) rendering(ctx context.Context, n *Node, incremental bool) (re
 	}
 	found, more := c.reader.look(compiled)
 	n.Refs = slices.Concat(n.Refs, compiled.Refs, found.refs)
-	for _, reason := range []string{compiled.Volatile, found.volatile} {
-		if n.Volatile == "" {
-			n.Volatile = reason
-		}
-	}
+	n.Volatile = cmp.Or(n.Volatile, compiled.Volatile, found.volatile)
 	return rendering{text: found, compiled: compiled}, append(diags, more...)
 }
 

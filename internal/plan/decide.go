@@ -30,20 +30,6 @@ func (x *identities) decide(s *Step) Decision {
 	return d
 }
 
-// auditReason says why what is published must be audited again, "" if it need
-// not.
-func (s *Step) auditReason() string {
-	switch {
-	case s.clock != "":
-		return "the test " + s.clock + " uses the clock"
-	case s.Receipt.TestsHash == "" && s.TestsHash != noTests:
-		return "not all tests have passed"
-	case s.Receipt.TestsHash != s.TestsHash:
-		return "tests changed"
-	}
-	return ""
-}
-
 // compare compares what a step would be made from with what its receipt says.
 func (x *identities) compare(s *Step) Decision {
 	m := x.inputs(s.Node.index)

@@ -2,7 +2,9 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
+	"rbt/internal/lake"
 	"rbt/internal/project"
 )
 
@@ -69,19 +71,62 @@ func (s *Step) gate(t *TestNode) {
 }
 
 // tested notes a test that the receipt of a step remembers.
-func (s *Step) tested(t *TestNode) {
-	s.hashes = append(s.hashes, t.Hash)
-	if t.Volatile != "" && s.clock == "" {
-		s.clock = t.Name
+func (s *Step) tested(t *TestNode) { s.tests = append(s.tests, t) }
+
+// A receipt remembers the tests that passed on what it describes as the hashes
+// of these tests, sorted, joined by blanks: a later command that selects only
+// some of them knows which of its own have passed.
+
+// rememberedTests gives the tests that a receipt remembers.
+func rememberedTests(r *lake.Receipt) map[string]bool {
+	passed := map[string]bool{}
+	if r != nil {
+		for _, hash := range strings.Fields(r.TestsHash) {
+			passed[hash] = true
+		}
 	}
+	return passed
 }
 
-// noTests is the hash of no tests at all.
-var noTests = hashTests(nil)
-
-func hashTests(hashes []string) string {
+// remember settles TestsHash when the action is known. What is built anew has
+// passed only the tests of this run; what stays has passed earlier ones as well,
+// as long as they are declared.
+func (g *Graph) remember(s *Step) {
+	if s.Action == ActionUnchanged {
+		s.TestsHash = s.Receipt.TestsHash
+		return
+	}
+	hashes := make([]string, 0, len(s.tests))
+	for _, t := range s.tests {
+		hashes = append(hashes, t.Hash)
+	}
+	if s.Action == ActionAudit {
+		passed := rememberedTests(s.Receipt)
+		for _, t := range g.owned[s.Node.index] {
+			if passed[t.Hash] {
+				hashes = append(hashes, t.Hash)
+			}
+		}
+	}
 	slices.Sort(hashes)
-	return hashText(hashes...)
+	s.TestsHash = strings.Join(slices.Compact(hashes), " ")
+}
+
+// auditReason says why what is published must be audited, "" if it need not.
+func (s *Step) auditReason() string {
+	if len(s.tests) == 0 {
+		return ""
+	}
+	passed := rememberedTests(s.Receipt)
+	for _, t := range s.tests {
+		if t.Volatile != "" {
+			return "the test " + t.Name + " uses the clock"
+		}
+		if !passed[t.Hash] {
+			return "the test " + t.Name + " is new, changed or did not pass"
+		}
+	}
+	return ""
 }
 
 // lateTests settles when the late tests run. It must come before the steps are
@@ -108,23 +153,38 @@ func (w *waits) lateTests(tests []*TestNode, steps []*Step) []LateTest {
 
 // lateReasons says of each late test why it runs whatever is built, when the
 // steps are decided.
-func (w *waits) lateReasons(late []LateTest, tests []*TestNode, steps []*Step) {
-	for i := range late {
-		l, t := &late[i], tests[i]
+func (p *Plan) lateReasons(tests []*TestNode) {
+	for i := range p.Late {
+		l, t := &p.Late[i], tests[i]
 		var owner *Step
-		if l.Owner != nil && w.step[l.Owner.index] > 0 {
-			owner = steps[w.step[l.Owner.index]-1]
+		var held *lake.Receipt
+		if l.Owner != nil {
+			owner = p.ids.steps[l.Owner.index]
+			if n, ok := p.ids.here.node(l.Owner.Name); ok {
+				held = &n.Receipt
+			}
 		}
 		switch {
 		case t.Volatile != "":
 			l.Reasons = []string{"it uses the clock"}
 		case owner == nil && len(l.After) == 0:
 			l.Reasons = []string{"selected"}
-		case owner == nil:
-		case owner.Action == ActionRun && len(l.After) == 0:
+		case owner != nil && owner.Action == ActionRun && len(l.After) == 0:
 			l.Reasons = []string{owner.Node.Name + " is built"}
-		case owner.Receipt != nil && owner.Receipt.TestsHash != owner.TestsHash:
-			l.Reasons = []string{"the tests of " + owner.Node.Name + " changed, or did not all pass"}
+		case held != nil && !rememberedTests(held)[t.Hash]:
+			l.Reasons = []string{"it is new, changed or did not pass"}
+		}
+	}
+}
+
+// own finds the owner of every test.
+func (g *Graph) own() {
+	g.owned = make([][]*TestNode, len(g.nodes))
+	for _, t := range g.tests {
+		if t.Unit == nil {
+			if n := g.owner(t); n != nil {
+				g.owned[n.index] = append(g.owned[n.index], t)
+			}
 		}
 	}
 }

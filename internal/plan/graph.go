@@ -10,15 +10,18 @@ import (
 	"github.com/dominikbraun/graph"
 
 	"rbt/internal/diag"
+	"rbt/internal/project"
 )
 
 // Graph is every node of a project and what reads what. It never changes after
 // it was made.
 type Graph struct {
-	project string           // the project's name
-	dir     string           // the project folder
-	nodes   []*Node          // by ID
-	tests   []*TestNode      // by ID
+	project string        // the project's name
+	dir     string        // the project folder
+	nodes   []*Node       // by ID
+	tests   []*TestNode   // by ID
+	owned   [][]*TestNode // place of a node -> tests that its receipt remembers
+	testOf  map[*project.Test]*TestNode
 	outputs map[int][]string // place of an ingest -> relations that it has besides its own
 	byID    map[string]int   // ID -> place in nodes
 	byName  map[string]int   // name in lower case -> place in nodes
@@ -41,9 +44,9 @@ type edge struct {
 // newGraph joins nodes by edges; both ends of an edge must be among the nodes.
 // Self-references and cycles are reported, each cycle once, and then there is
 // no graph.
-func newGraph(project, dir string, nodes []*Node, edges []edge) (*Graph, diag.List) {
+func newGraph(name, dir string, nodes []*Node, edges []edge) (*Graph, diag.List) {
 	g := &Graph{
-		project: project, dir: dir, outputs: map[int][]string{},
+		project: name, dir: dir, outputs: map[int][]string{}, testOf: map[*project.Test]*TestNode{},
 		nodes:  slices.SortedFunc(slices.Values(nodes), func(a, b *Node) int { return strings.Compare(a.ID, b.ID) }),
 		byID:   make(map[string]int, len(nodes)),
 		byName: make(map[string]int, len(nodes)),
@@ -70,7 +73,14 @@ func (g *Graph) hang(tests []*TestNode) {
 	for _, t := range g.tests {
 		slices.SortFunc(t.Reads, func(a, b *Node) int { return a.index - b.index })
 		t.Reads = slices.Compact(t.Reads)
+		if t.About != nil && t.Test != nil {
+			t.About.Tests = append(t.About.Tests, t.Test)
+		}
+		if t.Test != nil {
+			g.testOf[t.Test] = t
+		}
 	}
+	g.own()
 }
 
 // must ends the process where an invariant of this package is broken: the graph
@@ -253,6 +263,9 @@ func (g *Graph) Order() []*Node { return g.at(g.order) }
 
 // Tests gives every test, by ID. The slice must not be changed.
 func (g *Graph) Tests() []*TestNode { return g.tests }
+
+// Test gives the node of a test, or nil.
+func (g *Graph) Test(t *project.Test) *TestNode { return g.testOf[t] }
 
 // Node gives the node with this ID, or nil.
 func (g *Graph) Node(id string) *Node {

@@ -43,6 +43,7 @@ type stamps struct {
 type identities struct {
 	g       *Graph
 	o       Options
+	mask    func(string) string // takes secrets out of what receipts keep
 	here    *published
 	other   *published // of Options.Defer; nil if there is none
 	steps   []*Step    // by place of the node; nil where it is none
@@ -61,8 +62,8 @@ type relation struct {
 	output string
 }
 
-func newIdentities(g *Graph, state *lake.State, o Options) *identities {
-	x := &identities{g: g, o: o, here: newPublished(state), steps: make([]*Step, len(g.nodes)), settled: make([]*lake.Receipt, len(g.nodes)),
+func newIdentities(g *Graph, state *lake.State, o Options, mask func(string) string) *identities {
+	x := &identities{g: g, o: o, mask: mask, here: newPublished(state), steps: make([]*Step, len(g.nodes)), settled: make([]*lake.Receipt, len(g.nodes)),
 		relations: map[string]relation{}, sources: map[int]stamps{}}
 	if o.Defer != nil {
 		x.other = newPublished(o.Defer)
@@ -311,9 +312,11 @@ func (x *identities) addStamps(in *lake.Inputs, i int) string {
 		x.sources[i] = s
 	}
 	if s.err != nil {
-		return fmt.Sprintf("files of %s: %v", x.g.nodes[i].Name, s.err)
+		return x.mask(fmt.Sprintf("files of %s: %v", x.g.nodes[i].Name, s.err))
 	}
-	maps.Copy(in.Sources, s.files)
+	for file, stamp := range s.files {
+		in.Sources[x.mask(file)] = stamp
+	}
 	return ""
 }
 

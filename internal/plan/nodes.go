@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"path"
+	"slices"
 	"strings"
 
 	"rbt/internal/project"
@@ -13,13 +13,13 @@ func makeNodes(p *project.Project) []*Node {
 	for _, m := range p.Models {
 		nodes = append(nodes, &Node{
 			ID: string(KindModel) + "." + p.Name + "." + m.Name, Name: m.Name, Kind: KindModel, File: m.File,
-			Folder: foldersOf(m.File), Model: m,
+			Folder: folders(m.Folder), Model: m,
 		})
 	}
 	for _, s := range p.Seeds {
 		nodes = append(nodes, &Node{
 			ID: string(KindSeed) + "." + p.Name + "." + s.Name, Name: s.Name, Kind: KindSeed, File: s.File,
-			Folder: foldersOf(s.File), Seed: s,
+			Folder: folders(s.Folder), Seed: s,
 		})
 	}
 	for _, s := range p.Sources {
@@ -31,13 +31,12 @@ func makeNodes(p *project.Project) []*Node {
 	return nodes
 }
 
-// foldersOf gives the folders of a file below models/, seeds/ or tests/.
-func foldersOf(file string) []string {
-	dir := path.Dir(file)
-	if _, below, ok := strings.Cut(dir, "/"); ok {
-		return strings.Split(below, "/")
+// folders cuts the folders of a file apart.
+func folders(path string) []string {
+	if path == "" {
+		return nil
 	}
-	return nil
+	return strings.Split(path, "/")
 }
 
 // makeTests gives a node for every test, without what it reads.
@@ -46,7 +45,7 @@ func makeTests(p *project.Project, byName map[string]*Node) []*TestNode {
 	for _, t := range p.Tests {
 		n := &TestNode{ID: testID(p.Name, t), Name: t.Name, Kind: KindTest, File: t.Pos.File, Test: t}
 		if t.Node == "" {
-			n.File, n.Folder = t.File, foldersOf(t.File)
+			n.File, n.Folder = t.File, folders(t.Folder)
 		} else if about := byName[strings.ToLower(t.Node)]; about != nil {
 			n.About, n.Folder = about, about.Folder
 		}
@@ -56,7 +55,7 @@ func makeTests(p *project.Project, byName map[string]*Node) []*TestNode {
 		n := &TestNode{ID: unitTestID(p.Name, u), Name: u.Name, Kind: KindUnitTest, File: u.Pos.File, Unit: u}
 		if about := byName[strings.ToLower(u.Model)]; about != nil {
 			n.About = about
-			n.Folder = append(append([]string(nil), about.Folder...), about.Name)
+			n.Folder = append(slices.Clone(about.Folder), about.Name)
 		}
 		tests = append(tests, n)
 	}

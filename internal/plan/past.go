@@ -1,6 +1,9 @@
 package plan
 
-import "rbt/internal/diag"
+import (
+	"rbt/internal/diag"
+	"rbt/internal/project"
+)
 
 // pastMatcher compares with an earlier command, and reports where there is
 // nothing to compare with.
@@ -68,4 +71,57 @@ func (c Change) is(what string) bool {
 	default: // modified
 		return c != Change{}
 	}
+}
+
+// Print is what state: compares of a node or test: a hash of what it computes
+// and one of how it is configured.
+type Print struct {
+	Body    string `json:"body"`
+	Configs string `json:"configs"`
+}
+
+// Prints gives the print of every node and test, by ID. The body of a model is
+// its compiled SQL without comments and white space, so that a macro or variable
+// that it uses counts; where that differs from run to run, it is the template.
+// Configurations count whole, descriptions do not. seedHash is
+// Options.SeedHash; a seed that it cannot read has its error for a body.
+func (g *Graph) Prints(seedHash func(*project.Seed) (string, error)) map[string]Print {
+	prints := make(map[string]Print, len(g.nodes)+len(g.tests))
+	for _, n := range g.nodes {
+		p := Print{Body: n.SQLHash}
+		switch {
+		case n.Source != nil:
+			p.Body = n.Shape[sourceKey+n.Name]
+			p.Configs = digest([]any{n.Source.Tags, n.Source.Meta, n.Source.Freshness})
+		case n.Seed != nil:
+			hash, err := seedHash(n.Seed)
+			if err != nil {
+				hash = err.Error()
+			}
+			p.Body, p.Configs = hash, digest([]any{n.Shape, n.Seed.Tags, n.Seed.Meta})
+		default:
+			if n.Full != nil && n.Full.Volatile != "" {
+				p.Body = hashText(n.Model.Body)
+			}
+			p.Configs = digest([]any{n.Shape, n.Model.Config})
+		}
+		prints[n.ID] = p
+	}
+	for _, t := range g.tests {
+		prints[t.ID] = Print{Body: t.Hash}
+	}
+	return prints
+}
+
+// Changed compares prints with those of another manifest, for Past.State.
+func Changed(now, before map[string]Print) map[string]Change {
+	changes := map[string]Change{}
+	for id, p := range now {
+		old, known := before[id]
+		c := Change{New: !known, Body: known && old.Body != p.Body, Configs: known && old.Configs != p.Configs}
+		if c != (Change{}) {
+			changes[id] = c
+		}
+	}
+	return changes
 }

@@ -19,7 +19,9 @@ import (
 )
 
 // Parser looks into SQL text. It is implemented by the engine, with a cache, so
-// that a plan of unchanged text opens no database.
+// that a plan of unchanged text opens no database. It is used by many goroutines
+// at once. Of an error that has the methods SQLOffset() int and
+// SQLDiagnostic(diag.Pos) diag.Diagnostic the place is found in the user's file.
 type Parser interface {
 	// Scan reads the text with rbt's own token scanner, without a database:
 	// exactly one statement or an error with its byte offset, the identifiers
@@ -77,7 +79,7 @@ type Node struct {
 	Name   string // as shown and selected: "orders", "raw.orders"
 	Kind   Kind
 	File   string   // relative to the project
-	Folder []string // folders under models/ for path and display ("staging.stg_orders")
+	Folder []string // folders under models/ or seeds/, for selection and display
 	Model  *project.Model
 	Seed   *project.Seed
 	Source *project.Source
@@ -131,15 +133,15 @@ type Step struct {
 	Fingerprint string
 	Inputs      lake.Inputs
 	Pending     bool
-	// TestsHash is what the receipt records when all gates, and all late tests
-	// that the node owns, have passed.
+	// TestsHash is what the receipt records when all gates, and all late tests of
+	// the plan that the node owns, have passed; until then, and again when one of
+	// them fails, it must hold "".
 	TestsHash string
 	Receipt   *lake.Receipt // what is published now; nil if nothing
 
 	parts  *lake.Manifest // of what is published
 	damage error          // of what is published
-	clock  string         // name of a test that uses the clock; "" if none does
-	hashes []string       // of the tests that the receipt remembers
+	tests  []*TestNode    // of this plan, that the receipt remembers
 }
 
 // LateTest is a test that cannot gate a step: it runs when every step that it
@@ -149,8 +151,8 @@ type LateTest struct {
 	Test  *project.Test
 	After []int // steps, ascending; none: at once
 	// Owner is the node whose receipt remembers in TestsHash that the test
-	// passed: it must hold "" until all late tests of the node have passed, and
-	// again when one fails. Nil: nobody remembers.
+	// passed. It need not be a step; its receipt must hold "" there when the test
+	// fails, so that a later run tests it again. Nil: nobody remembers.
 	Owner   *Node
 	Reasons []string // why the test runs whatever is built
 }
@@ -167,7 +169,7 @@ type Plan struct {
 	Late     []LateTest
 	// UnitTests are those that no step brings: of a plan for tests, all.
 	UnitTests []*project.UnitTest
-	Deferred  []*Node  // unselected parents that are read from Options.Defer
+	Deferred  []*Node  // unselected nodes that steps and tests read from Options.Defer
 	Orphans   []string // receipts whose node left the project
 	Foreign   []string // paths of data that no receipt accounts for
 	Warnings  diag.List

@@ -28,6 +28,9 @@ func newPublished(s *lake.State) *published {
 	slices.Sort(names) // of two that differ in case only, always the same one counts
 	for _, name := range names {
 		n := s.Nodes[name]
+		if !n.Recorded && !n.Adopted && !n.Foreign {
+			continue
+		}
 		p.nodes[strings.ToLower(name)] = &n
 		for _, o := range n.Receipt.Outputs {
 			p.relations[strings.ToLower(o.Relation)] = &n

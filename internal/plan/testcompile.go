@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"rbt/internal/diag"
 	"rbt/internal/project"
@@ -15,21 +17,18 @@ func (c *compiler) test(ctx context.Context, t *TestNode) ([]project.Ref, diag.L
 		t.Hash = digest(t.Unit)
 		return nil, nil
 	}
-	var refs []project.Ref
+	refs := slices.Clone(t.Test.Refs)
 	var diags diag.List
 	normalized := ""
-	if t.About == nil {
-		compiled, list := c.p.CompileText(ctx, t.Test.File, t.Test.Body, t.Test.BodyLine, c.options(false))
+	if t.templated() {
+		compiled, list := c.p.CompileTest(ctx, t.Test, c.options(false))
 		if list.HasErrors() {
 			return nil, list
 		}
 		found, more := c.reader.look(compiled)
-		t.Compiled, normalized = compiled, found.normalized
-		t.Volatile = compiled.Volatile
-		if t.Volatile == "" {
-			t.Volatile = found.volatile
-		}
-		refs, diags = append(compiled.Refs, found.refs...), append(list, more...)
+		t.Compiled, normalized = compiled, c.p.Mask(found.normalized)
+		t.Volatile = cmp.Or(compiled.Volatile, found.volatile)
+		refs, diags = slices.Concat(refs, compiled.Refs, found.refs), append(list, more...)
 	}
 	if a := t.Test.Args; a.To != "" || a.EqualTo != "" {
 		refs = append(refs, a.Ref)
@@ -39,16 +38,20 @@ func (c *compiler) test(ctx context.Context, t *TestNode) ([]project.Ref, diag.L
 		refs, diags = append(refs, more...), append(diags, list...)
 	}
 	if t.Test.Kind == "freshness" {
-		t.Volatile = "freshness"
+		t.Volatile = "a freshness test"
 	}
-	t.Hash = hashText(digest(asked(t.Test)), normalized)
+	t.Hash = hashText(digest(asked(t.Test)), normalized)[:testHashSize]
 	return refs, diags
 }
+
+// testHashSize is the length of a test's hash in hex digits: a receipt holds one
+// for each test of its node, and only these must differ.
+const testHashSize = 12
 
 // asked leaves out of a test what does not change its result.
 func asked(t *project.Test) project.Test {
 	a := *t
-	a.Name, a.Description, a.Tags, a.File, a.Body, a.BodyLine = "", "", nil, "", "", 0
+	a.Name, a.Description, a.Tags, a.File, a.Folder, a.Body, a.BodyLine, a.Refs = "", "", nil, "", "", "", 0, nil
 	return a
 }
 
@@ -63,9 +66,7 @@ func (c *compiler) fragment(t *TestNode, sql string) ([]project.Ref, diag.List) 
 	if err != nil {
 		return nil, nil
 	}
-	if t.Volatile == "" {
-		t.Volatile = scan.Volatile
-	}
+	t.Volatile = cmp.Or(t.Volatile, scan.Volatile)
 	hits := c.reader.hits(scan.Identifiers)
 	if len(hits) == 0 {
 		return nil, nil

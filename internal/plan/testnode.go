@@ -19,7 +19,8 @@ type TestNode struct {
 	Unit   *project.UnitTest
 	About  *Node   // the node of a generic or unit test; nil for a singular one
 	Reads  []*Node // About and all others, sorted by ID
-	// Compiled is the SQL of a singular test; nil for others.
+	// Compiled is the SQL of a singular test or of a {% test %} block; nil for a
+	// built-in assertion and a unit test.
 	Compiled *project.Compiled
 	// Hash is equal for tests that ask the same.
 	Hash string
@@ -38,6 +39,11 @@ func (t *TestNode) tags() []string {
 
 // singular reports whether a test is a file of its own.
 func (t *TestNode) singular() bool { return t.Test != nil && t.About == nil }
+
+// templated reports whether a test is written by the user rather than built in.
+func (t *TestNode) templated() bool {
+	return t.Test != nil && (t.Test.Template != nil || t.Test.Args.Custom != nil)
+}
 
 // testID is the ID of an assertion in dbt's form: the hash keeps apart what two
 // names could share after they were cut; singular tests have none.

@@ -22,11 +22,14 @@ type waits struct {
 	step   []int   // place of a node -> number of its step, 0 where it is none
 	before [][]int // place of an unselected node -> steps and relays that end above it
 	relays []Relay
+	// through reports whether reading an unselected node means reading what is
+	// above it.
+	through func(*Node) bool
 }
 
 // newWaits goes through the graph once. steps are in run order, numbered from 1.
-func newWaits(g *Graph, steps []*Step) *waits {
-	w := &waits{g: g, step: make([]int, len(g.nodes)), before: make([][]int, len(g.nodes))}
+func newWaits(g *Graph, steps []*Step, through func(*Node) bool) *waits {
+	w := &waits{g: g, through: through, step: make([]int, len(g.nodes)), before: make([][]int, len(g.nodes))}
 	for _, s := range steps {
 		w.step[s.Node.index] = s.Number
 	}
@@ -80,7 +83,7 @@ func (w *waits) live(places []int) []int {
 		case seen[i]:
 		case w.step[i] > 0:
 			out = append(out, i)
-		case w.g.nodes[i].transparent():
+		case w.through(w.g.nodes[i]):
 			todo = append(todo, w.g.parents[i]...)
 		}
 		seen[i] = true

@@ -22,6 +22,7 @@ import (
 type world struct {
 	t       testing.TB
 	dir     string
+	env     map[string]string
 	state   lake.State
 	files   map[string]map[string]lake.FileStamp // by source or ingest
 	content map[string]string                    // content hash by node; "" or absent: none is kept
@@ -76,7 +77,8 @@ func (w *world) remove(name string) {
 
 func (w *world) load() *project.Project {
 	w.t.Helper()
-	p, diags := project.Load(context.Background(), project.Options{Dir: w.dir})
+	p, diags := project.Load(context.Background(), project.Options{Dir: w.dir,
+		Env: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }})
 	if diags.HasErrors() {
 		w.t.Fatalf("load: %v", diags)
 	}
