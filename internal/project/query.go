@@ -107,7 +107,12 @@ func (l columnList) Attr(name string) (any, bool) {
 // fromEngine gives a value of the engine as a value of a template.
 func fromEngine(v any) any {
 	switch v := v.(type) {
-	case nil, bool, int64, float64, string, *big.Int:
+	case nil, bool, int64, float64, string:
+		return v
+	case *big.Int:
+		if v.IsInt64() {
+			return v.Int64()
+		}
 		return v
 	case []byte:
 		return string(v)
@@ -133,7 +138,7 @@ func fromEngine(v any) any {
 	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int:
 		return n.Int()
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint:
-		return new(big.Int).SetUint64(n.Uint())
+		return fromEngine(new(big.Int).SetUint64(n.Uint()))
 	case reflect.Float32:
 		return n.Float()
 	}
