@@ -33,7 +33,7 @@ func (p *parser) Scan(sql string) (plan.Scan, error) {
 	if err != nil {
 		return plan.Scan{}, err
 	}
-	scan := plan.Scan{Identifiers: map[string]int{}, Volatile: st.lexicalVolatility()}
+	scan := plan.Scan{Identifiers: map[string]int{}, Normalized: st.normalised(), Volatile: st.lexicalVolatility()}
 	for _, t := range st.tokens {
 		if name, ok := identifier(st.text, t); ok {
 			name = strings.ToLower(name)
