@@ -13,7 +13,8 @@ import (
 
 // Build makes the plan of a command: it compiles the project, selects, and
 // decides for every selected node what is to be done and why. state is what the
-// lake holds; nil is an empty lake. With an error in the list there is no plan.
+// lake holds; nil is an empty lake. With a list there is no plan; warnings alone
+// are in the plan.
 func Build(ctx context.Context, p *project.Project, state *lake.State, parser Parser, o Options) (*Plan, diag.List) {
 	g, diags := Load(ctx, p, parser, o)
 	if g == nil {
@@ -25,7 +26,7 @@ func Build(ctx context.Context, p *project.Project, state *lake.State, parser Pa
 		return nil, diags.Sort()
 	}
 	pl.Warnings = diags.Sort()
-	return pl, pl.Warnings
+	return pl, nil
 }
 
 // Plan makes the plan of a command from the graph of a project that is loaded.

@@ -496,6 +496,18 @@ func TestForeignParent(t *testing.T) {
 	}
 }
 
+func TestWarningsAreInThePlan(t *testing.T) {
+	w := newWorld(t, map[string]string{"models/a.sql": "select 1 as a\n"})
+	w.opts.Exclude = []string{"tag:none"}
+	p, diags := w.tryPlan()
+	if diags != nil {
+		t.Errorf("a plan with a list: %v", diags)
+	}
+	if diff := cmp.Diff("selector \"tag:none\" matches nothing: nothing has this tag; tags are compared exactly [RBT3012]", p.Warnings.Error()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestOneModelAlone(t *testing.T) {
 	w := newWorld(t, map[string]string{"models/a.sql": "select 1 as a\n", "models/b.sql": "select * from {{ ref('a') }}\n", "models/c.sql": "select * from {{ ref('b') }}\n"})
 	w.run()
