@@ -143,7 +143,7 @@ var foreignModelKeys = map[string]string{
 // modelKeys are the keys that frontmatter, config() and folder defaults share.
 func modelKeys() []mapKey {
 	return []mapKey{
-		{name: "materialization", aliases: []string{"materialized"}, kind: kindText, enum: nil, doc: "How the model is published: table, view, ephemeral, incremental or ingest."},
+		{name: "materialization", aliases: []string{"materialized"}, kind: kindText, enum: materializations, doc: "How the model is published: table, view, ephemeral, incremental or ingest."},
 		{name: "strategy", kind: kindText, enum: []string{"append"}, doc: "How an incremental model takes new rows."},
 		{name: "layout", kind: kindText, enum: []string{"file", "parts"}, doc: "One Parquet file, or parts with a manifest that readers never meet half replaced."},
 		{name: "tags", kind: kindTexts, doc: "Words to select by; added to those of the folders."},

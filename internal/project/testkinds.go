@@ -30,6 +30,9 @@ func newTestTable(kind string, foreign map[string]string, keys ...mapKey) *keyTa
 	keys = append(keys, testColumnKeys()...)
 	keys = append(keys, testNameKeys()...)
 	keys = append(keys, testConfigKeys()...)
+	// Opened before the mapping is read; here for editors.
+	keys = append(keys, mapKey{name: "config", kind: kindTable, sub: "test_config", doc: "dbt's place for severity, where and the like."},
+		mapKey{name: "arguments", kind: kindAny, doc: "dbt's place for the arguments."})
 	return newTable("test_"+kind, "the test "+kind, all, keys...)
 }
 

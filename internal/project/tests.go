@@ -244,6 +244,12 @@ func (f fields) common(t *Test) bool {
 		}
 	}
 	t.Description = f.text("description")
+	// Mappings were opened when the test was flattened.
+	for _, key := range []string{"config", "arguments"} {
+		if n := f.node(key); n != nil {
+			f.d.expected(n, f.label(key), "a mapping")
+		}
+	}
 	f.testConfig(t)
 	return f.boolean("enabled", true)
 }
