@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rbt/internal/diag"
+	"rbt/internal/lake"
 	"rbt/materialize"
 )
 
@@ -75,9 +76,20 @@ func (p *Program) RelationSQL(o Output, files func(folder string) []string) stri
 			items[i] = "r." + ident(c.Name)
 		}
 	}
-	list := strings.TrimSuffix(readParquet(parts), ")") + ", union_by_name = true)"
+	list := readParts(parts, o.Columns)
 	return fmt.Sprintf("SELECT %s FROM %s r LEFT JOIN (SELECT _sid, bool_or(entry) AS e, sum(occurrences) AS n FROM %s GROUP BY _sid) u ON u._sid = r._sid",
 		strings.Join(items, ", "), list, readParquet(updates))
+}
+
+// readParts reads parts of which older ones may lack columns that came later;
+// those are NULL.
+func readParts(files []string, columns []lake.Column) string {
+	nulls := make([]string, len(columns))
+	for i, c := range columns {
+		nulls[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", c.Type, ident(c.Name))
+	}
+	return fmt.Sprintf("(SELECT %s WHERE false UNION ALL BY NAME SELECT * FROM %s, union_by_name = true))", strings.Join(nulls, ", "),
+		strings.TrimSuffix(readParquet(files), ")"))
 }
 
 func (m *merger) ledgerQuery() string {
@@ -146,7 +158,7 @@ func (m *merger) storedConflicts(ctx context.Context, t *recType) error {
 	if m.prev == nil || t.conflict == conflictFirst || len(m.kept(keysFolder(t))) == 0 {
 		return nil
 	}
-	rows, stored := m.shard(t.table), readParquet(m.kept(t.folder))
+	rows, stored := m.shard(t.table), readParts(m.kept(t.folder), recordColumns(m.p, t))
 	from := fmt.Sprintf("%s k JOIN %s b ON b.k = k.k AND b.m <> k.om JOIN %s s ON s._sid = k.sid WHERE k.old", m.keep(t), rows, stored)
 	var names, conds []string
 	for i, f := range t.fields {
