@@ -42,7 +42,7 @@ func runCompletion(sys *system, shell string) error {
 }
 
 // newCompleteCommand is what the scripts call; it is hidden.
-func newCompleteCommand(sys *system, all func() []commandSpec, names func(words []string) []string) commandSpec {
+func newCompleteCommand(sys *system, all func() []commandSpec, names func() []string) commandSpec {
 	return commandSpec{
 		Command: &cli.Command{
 			Name: "__complete", Usage: "words that can stand at the cursor", Hidden: true,
@@ -61,7 +61,7 @@ func newCompleteCommand(sys *system, all func() []commandSpec, names func(words 
 
 // complete gives the words that can replace the last one. names gives the nodes
 // of the project, or nothing where there is none.
-func complete(words []string, specs []commandSpec, names func(words []string) []string) []string {
+func complete(words []string, specs []commandSpec, names func() []string) []string {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -92,7 +92,7 @@ func complete(words []string, specs []commandSpec, names func(words []string) []
 		}
 	case takesNodes(words[:len(words)-1], spec.Flags):
 		prefix := last[:len(last)-len(strings.TrimLeft(last, "+@"))]
-		for _, n := range names(words) {
+		for _, n := range names() {
 			out = append(out, prefix+n)
 		}
 	case spec.Name == "completion":

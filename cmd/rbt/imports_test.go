@@ -29,14 +29,13 @@ var allowedImports = map[string][]string{
 // libraryOwners are the libraries that one package alone may use. Benchmarks
 // may use the driver too.
 var libraryOwners = map[string][]string{
-	"github.com/duckdb/duckdb-go":      {"rbt/engine", "rbt/bench"},
-	"github.com/dominikbraun/graph":    {"rbt/internal/plan"},
-	"gopkg.in/yaml.v3":                 {"rbt/internal/project"},
-	"github.com/urfave/cli":            {"rbt/cmd/rbt"},
-	"golang.org/x/term":                {"rbt/cmd/rbt"},
-	"github.com/gofrs/flock":           {"rbt/internal/lake"},
-	"database/sql":                     {"rbt/engine", "rbt/bench"},
-	"github.com/bmatcuk/doublestar/v4": {"rbt/internal/plan", "rbt/internal/project", "rbt/engine"},
+	"github.com/duckdb/duckdb-go":   {"rbt/engine", "rbt/bench"},
+	"github.com/dominikbraun/graph": {"rbt/internal/plan"},
+	"gopkg.in/yaml.v3":              {"rbt/internal/project"},
+	"github.com/urfave/cli":         {"rbt/cmd/rbt"},
+	"golang.org/x/term":             {"rbt/cmd/rbt"},
+	"github.com/gofrs/flock":        {"rbt/internal/lake"},
+	"database/sql":                  {"rbt/engine", "rbt/bench"},
 }
 
 // testImports are arrows that only tests draw: a suite that needs a real engine

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -120,7 +121,10 @@ func toJSON(e engine.Event) jsonEvent {
 		if j.Message == "" {
 			j.Message = nodeLine(e, 0, palette{})
 		}
-		if isBad(e.Node.Status) {
+		switch {
+		case e.Kind == engine.EventNodeStarted:
+			j.Node.Status = ""
+		case isBad(e.Node.Status):
 			j.Level = "error"
 		}
 	}
@@ -141,7 +145,10 @@ func toJSON(e engine.Event) jsonEvent {
 	if e.Progress != nil {
 		j.Progress = toJSONProgress(e.Progress)
 	}
-	if e.Result != nil {
+	if e.Kind == engine.EventRunStarted && e.Result != nil {
+		j.Message = fmt.Sprintf("rbt %s, invocation %s", e.Result.Command, e.Result.InvocationID)
+	}
+	if e.Kind == engine.EventRunFinished && e.Result != nil {
 		t := tally(e.Result)
 		elapsed := e.Result.Elapsed.Seconds()
 		j.Seconds = &elapsed

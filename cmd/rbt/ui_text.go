@@ -52,6 +52,9 @@ func (p *textPrinter) Event(e engine.Event) {
 		for _, l := range nodeNotes(e.Node, p.colour) {
 			p.line(l)
 		}
+		if p.debug {
+			_, _ = io.WriteString(p.out, debugText(e.Node))
+		}
 	case engine.EventTestFinished:
 		if !p.quiet || isBad(e.Test.Status) || e.Test.Status == engine.StatusWarn {
 			p.line(testLine(e, p.width, p.colour))
@@ -195,6 +198,22 @@ func nodeNotes(n *engine.NodeResult, c palette) []string {
 		lines = append(lines, "       "+note)
 	}
 	return lines
+}
+
+// debugText is what --debug adds to a node: why it ran, its SQL, and how long
+// each of its tests took.
+func debugText(n *engine.NodeResult) string {
+	var b strings.Builder
+	if n.Reason != "" {
+		fmt.Fprintf(&b, "debug: %s: %s\n", n.Display, n.Reason)
+	}
+	if n.SQL != "" {
+		fmt.Fprintf(&b, "debug: %s: SQL\n%s", n.Display, indent(n.SQL, "    "))
+	}
+	for _, t := range n.Tests {
+		fmt.Fprintf(&b, "debug: %s: test %s in %s\n%s", n.Display, t.Label, seconds(t.Elapsed), indent(t.SQL, "    "))
+	}
+	return b.String()
 }
 
 func testLine(e engine.Event, width int, c palette) string {

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
+
+	"rbt/engine"
 )
 
 func newVersionCommand(sys *system) commandSpec {
@@ -20,7 +22,7 @@ func newVersionCommand(sys *system) commandSpec {
 }
 
 func runVersion(sys *system) error {
-	_, err := fmt.Fprintf(sys.stdout, "rbt %s\nDuckDB %s\n%s %s/%s\n", rbtVersion(), duckDBVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(sys.stdout, "rbt %s\nDuckDB %s\n%s %s/%s\n", rbtVersion(), engine.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 
@@ -47,9 +49,4 @@ func rbtVersion() string {
 		v += " (commit " + commit + dirty + ")"
 	}
 	return v
-}
-
-// duckDBVersion is the version of the engine that is linked in.
-func duckDBVersion() string {
-	return "unknown"
 }
