@@ -222,7 +222,7 @@ func (c *catalog) defineView(ctx context.Context, s *session, r *relation, sql s
 
 // defineSource makes a view over the files of a source.
 func (c *catalog) defineSource(ctx context.Context, s *session, r *relation) error {
-	table, err := newSourceTable(c.project, r.node.Source)
+	table, err := newSourceTable(c.project, r.node.Source, s.db.tempDir)
 	if err != nil {
 		return err
 	}

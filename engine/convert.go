@@ -18,6 +18,8 @@ var integerTypes = set("TINYINT", "INT1", "SMALLINT", "INT2", "INT16", "SHORT", 
 
 var timestampTypes = set("TIMESTAMP", "DATETIME", "TIMESTAMP_US", "TIMESTAMP WITHOUT TIME ZONE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 
+var floatTypes = set("FLOAT", "FLOAT4", "REAL", "DOUBLE", "FLOAT8", "DOUBLE PRECISION")
+
 var zonedTypes = set("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE")
 
 var textTypes = set("VARCHAR", "TEXT", "STRING", "CHAR", "BPCHAR")

@@ -61,6 +61,15 @@ func (t *fileTable) explain(err error) error {
 func (t *fileTable) locateValue(m mark) error {
 	d := dialectOf(t.options)
 	fallback := diag.Errorf(diag.SourceValue, t.pos, "%s, column %s: %q is not %s", t.name, m.column, firstRunes(m.value, 100), m.typ)
+	if t.format == "json" || t.format == "ndjson" {
+		if p, ok := t.locateJSON(m); ok {
+			return p
+		}
+		return fallback
+	}
+	if t.format == "parquet" {
+		return fallback
+	}
 	for _, f := range t.files {
 		p, found := t.searchFile(f, d, func(header, fields []string, line int) *diag.Diagnostic {
 			for i, h := range header {

@@ -22,6 +22,7 @@ type fileTable struct {
 	columns []project.Column // declared
 	extra   string           // keep | ignore | error
 	ordered bool             // rows in the order of the file
+	tempDir string           // where files may be rewritten for the engine
 }
 
 // csvGroup is a number of files that one read_csv reads: equal header, equal

@@ -113,7 +113,7 @@ func TestScan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := plan.Scan{Identifiers: map[string]int{"select": 0, "a b": 7, "x": 14, "y": 16, "from": 18, "where": 36}}
+	want := plan.Scan{Identifiers: map[string]int{"select": 0, "a b": 7, "x": 14, "y": 16, "from": 18, "where": 36}, Normalized: `select "A b" , x . y from X where 'q' = e'r'`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -11,10 +11,10 @@ import (
 )
 
 // newSourceTable looks for the files of a source.
-func newSourceTable(p *project.Project, src *project.Source) (*fileTable, error) {
+func newSourceTable(p *project.Project, src *project.Source, tempDir string) (*fileTable, error) {
 	t := &fileTable{
 		project: p, name: "source " + src.Group + "." + src.Name, pos: src.Pos, pathPos: src.PathPos,
-		options: src.Options, columns: src.Columns, extra: src.ExtraColumns, format: src.Format,
+		options: src.Options, columns: src.Columns, extra: src.ExtraColumns, format: src.Format, tempDir: tempDir,
 	}
 	files, err := expandPatterns(src.Patterns)
 	if err != nil {
