@@ -299,6 +299,40 @@ func writerChild(t *testing.T, dir string) {
 	mustPublish(t, openDB(t).session(t), target(l, "m", lake.FormIncremental, 1), "SELECT 1 AS a")
 }
 
+// TestNodesAtOnce: nodes of one run that are published at once share folders of
+// staging, and none gets into the way of another.
+func TestNodesAtOnce(t *testing.T) {
+	d := openDB(t)
+	l := newLake(t, filepath.Join(tempDir(t), "lake"), lake.OS())
+	jobs := make(chan int)
+	var wg sync.WaitGroup
+	for range 4 {
+		s := d.session(t)
+		wg.Go(func() {
+			for i := range jobs {
+				form := []lake.Form{lake.FormFile, lake.FormParts, lake.FormIncremental, lake.FormView}[i%4]
+				if _, err := Publish(context.Background(), s, target(l, fmt.Sprintf("m%d", i), form, 1), NewQuery(fmt.Sprintf("SELECT %d AS a", i), nil, false), pass); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range 200 {
+		jobs <- i
+	}
+	close(jobs)
+	wg.Wait()
+	state, err := l.ReadState(context.Background())
+	if err != nil || len(state.Nodes) != 200 || len(state.Foreign) > 0 {
+		t.Error(err, len(state.Nodes), state.Foreign)
+	}
+	for _, f := range tree(t, l) {
+		if strings.Contains(f, "rbt-tmp") {
+			t.Error("left:", f)
+		}
+	}
+}
+
 // TestReadersBesidePublishes: readers that pin, with statements that name a
 // relation twice, beside a writer of files, parts and increments: never an error
 // and never two versions in one statement.
