@@ -49,7 +49,11 @@ func (p *Project) baseGlobals() map[string]any {
 		"run_query":      jinja.Func(callRunQuery),
 		"target":         p.targetObject(),
 		"project_name":   p.Name,
-		"none":           nil,
+		"local_md5":      jinja.Func(callMD5),
+		"builtins": &object{name: "builtins", attrs: map[string]any{
+			"ref": jinja.Func(callRef), "source": jinja.Func(callSource), "config": configObject{}, "var": jinja.Func(callVar),
+		}},
+		"none": nil,
 	}
 	maps.Copy(g, dataFunctions())
 	return g
@@ -212,11 +216,14 @@ func callVar(c *jinja.Call) (any, error) {
 		r.vars = map[string]bool{}
 	}
 	r.vars[name] = true
-	if v, ok := r.o.Vars[name]; ok {
-		return detached(v), nil
-	}
-	if v, ok := r.p.Vars[name]; ok {
-		return detached(v), nil
+	for _, vars := range []map[string]any{r.o.Vars, r.p.Vars} {
+		if v, ok := vars[name]; ok {
+			if r.p.holdsSecret(v) {
+				return nil, diag.Errorf(diag.SecretUsed, c.Pos, "the variable %q holds a secret, which may be used in project.yml only", name).
+					WithHint("what a model says is kept in artifacts and receipts")
+			}
+			return detached(v), nil
+		}
 	}
 	if len(c.Args) == 2 {
 		return c.Args[1], nil

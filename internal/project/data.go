@@ -1,6 +1,8 @@
 package project
 
 import (
+	"crypto/md5"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"math/big"
@@ -23,6 +25,16 @@ func dataFunctions() map[string]any {
 		"fromyaml": jinja.Func(callFromYAML),
 		"toyaml":   jinja.Func(callToYAML),
 	}
+}
+
+// callMD5 is local_md5(): the MD5 of a text in hex, for names and not for
+// safety.
+func callMD5(c *jinja.Call) (any, error) {
+	if len(c.Args) != 1 {
+		return nil, badCall(c, "local_md5 takes a text")
+	}
+	sum := md5.Sum([]byte(printed(c.Args[0])))
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // items gives the items of a list, tuple or dict; false for anything else.

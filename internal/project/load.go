@@ -135,7 +135,16 @@ func (l *loader) read(f foundFile) (string, bool) {
 		l.report(diag.Errorf(diag.NoProject, diag.Pos{File: f.rel}, "the file cannot be read: %s", err))
 		return "", false
 	}
+	if i := invalidOffset(string(b)); i < len(b) {
+		line, col := diag.LineCol(string(b), i)
+		l.report(notUTF8(f.rel, line, col))
+		return "", false
+	}
 	return strings.TrimPrefix(string(b), bom), true
+}
+
+func notUTF8(file string, line, col int) diag.Diagnostic {
+	return diag.Errorf(diag.YAMLSyntax, diag.Pos{File: file, Line: line, Col: col}, "the text is not UTF-8").WithHint("save the file as UTF-8")
 }
 
 func (l *loader) report(d diag.Diagnostic) { l.diags = append(l.diags, d) }
@@ -236,6 +245,11 @@ func (l *loader) loadModel(mf *modelFile) {
 	b, err := os.ReadFile(mf.path)
 	if err != nil {
 		mf.d.add(diag.Errorf(diag.NoProject, diag.Pos{File: mf.rel}, "the file cannot be read: %s", err))
+		return
+	}
+	if i := invalidOffset(string(b)); i < len(b) {
+		line, col := diag.LineCol(string(b), i)
+		mf.d.add(notUTF8(mf.rel, line, col))
 		return
 	}
 	s := splitFrontmatter(string(b))

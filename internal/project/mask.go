@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"rbt/internal/jinja"
 )
 
 // masked stands where a secret was.
@@ -69,6 +71,29 @@ func (p *Project) Mask(text string) string {
 		return text
 	}
 	return r.Replace(text)
+}
+
+// holdsSecret reports whether a value has a secret anywhere in it.
+func (p *Project) holdsSecret(v any) bool {
+	p.mask.mu.Lock()
+	r := p.mask.replacer
+	p.mask.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	switch v := v.(type) {
+	case string:
+		return r.Replace(v) != v
+	case *jinja.List:
+		return slices.ContainsFunc(v.Items(), p.holdsSecret)
+	case *jinja.Dict:
+		for k, item := range v.All() {
+			if p.holdsSecret(k) || p.holdsSecret(item) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // maskList masks the texts of diagnostics.

@@ -61,21 +61,33 @@ func (l *loader) projectFile() bool {
 
 // renderScalars replaces {{ env_var(…) }} in the values of project.yml.
 func (l *loader) renderScalars(root *yaml.Node) {
-	walkNodes(root, func(n *yaml.Node) {
-		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "{{") && !strings.Contains(n.Value, "{%") {
-			return
-		}
-		text, err := l.p.renderValue(l.ctx, n)
-		if err != nil {
-			for _, d := range asList(err, diag.Pos{File: File, Line: n.Line, Col: 1}) {
-				l.report(inScalar(d, n))
+	if root.Kind != yaml.ScalarNode {
+		for i, c := range root.Content {
+			// Conditions are rendered with the context of models, once that is
+			// known.
+			if root.Kind == yaml.MappingNode && i%2 == 1 && slices.Contains(conditionKeys, root.Content[i-1].Value) {
+				continue
 			}
-			return
+			l.renderScalars(c)
 		}
-		// What a variable holds is text, whatever it looks like.
-		n.Value, n.Tag, n.Style = text, "!!str", yaml.DoubleQuotedStyle
-	})
+		return
+	}
+	if !strings.Contains(root.Value, "{{") && !strings.Contains(root.Value, "{%") {
+		return
+	}
+	text, err := l.p.renderValue(l.ctx, root)
+	if err != nil {
+		for _, d := range asList(err, diag.Pos{File: File, Line: root.Line, Col: 1}) {
+			l.report(inScalar(d, root))
+		}
+		return
+	}
+	// What a variable holds is text, whatever it looks like.
+	root.Value, root.Tag, root.Style = text, "!!str", yaml.DoubleQuotedStyle
 }
+
+// conditionKeys are keys of tests that hold SQL.
+var conditionKeys = []string{"where", "expression", "sql"}
 
 // asList makes diagnostics of an error, with a place where it has none.
 func asList(err error, at diag.Pos) diag.List {
@@ -218,7 +230,7 @@ func (l *loader) readSettings(d *decoder, merged *yaml.Node, p *Project, inForce
 	l.readRoots(f, p)
 	for _, key := range []string{"models", "seeds", "tests", "macros"} {
 		s.dirs[key] = f.inputFolder(key)
-		if f.has(key) {
+		if n := f.node(key); n != nil && n.Kind == yaml.ScalarNode {
 			s.given[key] = f.pos(key)
 		}
 	}
@@ -265,6 +277,11 @@ func (l *loader) readRoots(f fields, p *Project) {
 
 // inputFolder reads one of the folders of the project's own files.
 func (f fields) inputFolder(key string) string {
+	if n := f.node(key); n != nil && n.Kind == yaml.MappingNode {
+		f.d.add(diag.Errorf(diag.Unsupported, f.keyPos(key), "%s names a folder; dbt's mapping of defaults does not stand here", f.label(key)).
+			WithHint("write defaults of models under `folders:`, and those of seeds and tests at each of them"))
+		return key
+	}
 	text := slashed(strings.TrimSpace(f.text(key)))
 	if text == "" {
 		return key

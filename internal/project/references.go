@@ -3,6 +3,7 @@ package project
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -99,6 +100,24 @@ type index struct {
 	sources map[string]*Source
 	names   []string // of models, seeds and outputs, for suggestions
 	groups  []string
+
+	mu   sync.Mutex
+	near map[string]string // suggestions for unknown names: one missing parent may have many children
+}
+
+// suggest gives a suggestion for an unknown name.
+func (ix *index) suggest(name string) string {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	hint, ok := ix.near[name]
+	if !ok {
+		hint = suggestion(name, ix.names)
+		if ix.near == nil {
+			ix.near = map[string]string{}
+		}
+		ix.near[name] = hint
+	}
+	return hint
 }
 
 func (ix *index) add(name string, t target) {
@@ -135,7 +154,7 @@ func (p *Project) lookup(c refCall) (Ref, *diag.Diagnostic) {
 		}
 	}
 	d := diag.Errorf(diag.UnknownRef, diag.Pos{}, "there is no model, seed or ingest output called %q", name)
-	if hint := suggestion(name, p.index.names); hint != "" {
+	if hint := p.index.suggest(name); hint != "" {
 		d = d.WithHint("%s", hint)
 	} else if len(c.args) == 1 && p.index.sources[folded(name)] != nil {
 		d = d.WithHint("it is a source: write source()")

@@ -31,9 +31,9 @@ type yamlText struct {
 // parse gives the root value of the text with lines of the file, or nil where
 // the text holds no value. Every problem is a diagnostic.
 func (y yamlText) parse() (*yaml.Node, diag.List) {
-	if !utf8.ValidString(y.text) {
-		return nil, diag.List{diag.Errorf(diag.YAMLSyntax, y.posAt(invalidOffset(y.text)),
-			"the text is not UTF-8").WithHint("save the file as UTF-8")}
+	if i := invalidOffset(y.text); i < len(y.text) {
+		pos := y.posAt(i)
+		return nil, diag.List{notUTF8(y.file, pos.Line, pos.Col)}
 	}
 	if strings.TrimSpace(y.text) == "" {
 		return nil, nil
@@ -89,7 +89,12 @@ func isNull(n *yaml.Node) bool {
 	return n == nil || n.Kind == 0 || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
 }
 
+// invalidOffset gives the offset of the first byte that is not UTF-8, the length
+// of the text if there is none.
 func invalidOffset(s string) int {
+	if utf8.ValidString(s) {
+		return len(s)
+	}
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if r == utf8.RuneError && size == 1 {
