@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"rbt/internal/diag"
-	"rbt/internal/project"
 )
 
 // hashSize is how much of a SHA-256 sum is kept, in bytes: 128 bits keep
@@ -39,9 +38,9 @@ func writeText(h io.Writer, text string) {
 }
 
 // digest gives the hash of a declaration: every exported field by name, without
-// places and parsed templates, which do not change what is declared. Fields of
-// their zero value are left out, so that a new version of rbt with a further
-// field leaves old hashes as they are.
+// places, which do not change what is declared. Fields of their zero value are
+// left out, so that a new version of rbt with a further field leaves old hashes
+// as they are.
 func digest(v any) string {
 	h := sha256.New()
 	digestValue(h, reflect.ValueOf(v))
@@ -74,7 +73,7 @@ func digestValue(h io.Writer, v reflect.Value) {
 		writeText(h, "{")
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			if f.IsExported() && !v.Field(i).IsZero() && !unhashed(f.Type) {
+			if f.IsExported() && !v.Field(i).IsZero() && f.Type != reflect.TypeFor[diag.Pos]() {
 				writeText(h, f.Name)
 				digestValue(h, v.Field(i))
 			}
@@ -98,10 +97,4 @@ func digestValue(h io.Writer, v reflect.Value) {
 	default:
 		writeText(h, fmt.Sprint(v))
 	}
-}
-
-// unhashed reports types that say where something stands, or are made from what
-// is hashed anyway.
-func unhashed(t reflect.Type) bool {
-	return t == reflect.TypeFor[diag.Pos]() || t == reflect.TypeOf(project.Model{}.Template)
 }
