@@ -49,6 +49,9 @@ func (p *Project) baseGlobals() map[string]any {
 		"run_query":      jinja.Func(callRunQuery),
 		"target":         p.targetObject(),
 		"project_name":   p.Name,
+		// Set for each render. They stand here already, so that the copy of the
+		// map need not grow.
+		"run_started_at": nil, "invocation_id": nil, "execute": false,
 		"local_md5":      jinja.Func(callMD5),
 		"builtins": &object{name: "builtins", attrs: map[string]any{
 			"ref": jinja.Func(callRef), "source": jinja.Func(callSource), "config": configObject{}, "var": jinja.Func(callVar),
@@ -61,7 +64,11 @@ func (p *Project) baseGlobals() map[string]any {
 
 // globals adds what differs from model to model.
 func (r *rendering) globals() map[string]any {
-	g := maps.Clone(r.p.globals)
+	base := r.p.globals
+	if r.m != nil {
+		base = r.p.modelGlobals
+	}
+	g := maps.Clone(base)
 	g["run_started_at"] = &clock{r: r}
 	g["invocation_id"] = &invocation{r: r}
 	g["execute"] = r.o.Query != nil

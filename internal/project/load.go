@@ -94,7 +94,8 @@ func (l *loader) everything() {
 	p := l.p
 	p.Vars = l.projectVars()
 	macros := l.loadMacros()
-	p.globals = p.baseGlobals()
+	p.globals, p.modelGlobals = p.baseGlobals(), p.baseGlobals()
+	p.modelGlobals["this"], p.modelGlobals["model"] = nil, nil
 	l.kinds = l.ownTests(macros)
 	l.prepareFolders()
 	files := l.find("models")

@@ -68,7 +68,9 @@ type Project struct {
 	macros    []*jinja.Template // of macros/ and tests/generic/
 	library   *jinja.Library
 	globals   map[string]any // of all templates; never changed after loading
-	problems  diag.List
+	// modelGlobals has beside them the names that only models have.
+	modelGlobals map[string]any
+	problems     diag.List
 }
 
 // Engine is the `engine:` block. Threads counts nodes built at once,
