@@ -91,6 +91,9 @@ func (r *run) attribute(obj any, name string) (any, bool, error) {
 func (m *macroValue) attr(name string) (any, bool) {
 	switch name {
 	case "name":
+		if m.def.kind == "call" {
+			return nil, true
+		}
 		return m.def.name, true
 	case "arguments":
 		args := Tuple{}
@@ -280,6 +283,11 @@ func (r *run) slice(obj any, bounds [3]any) (any, error) {
 	}
 	if !ok {
 		return nil, typeError("%s cannot be sliced", typeName(obj))
+	}
+	for _, b := range bounds {
+		if b != nil && !isWhole(b) {
+			return nil, typeError("the bound of a slice must be a whole number, not %s", typeName(b))
+		}
 	}
 	start, stop, step, err := sliceRange(bounds, n)
 	if err != nil {

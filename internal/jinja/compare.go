@@ -88,9 +88,10 @@ func (r *run) equalDepth(a, b any, depth int) (bool, error) {
 			return r.equalItems(a.items, b.items, depth)
 		}
 		return false, nil
-	case Tuple:
-		if b, ok := b.(Tuple); ok {
-			return r.equalItems(a, b, depth)
+	case Tuple, *groupValue:
+		x, _ := items(a)
+		if y, ok := items(b); ok && sameSequence(a, b) {
+			return r.equalItems(x, y, depth)
 		}
 		return false, nil
 	case *Dict:
@@ -295,6 +296,11 @@ func (r *run) compare(a, b any, op compareOp, depth int) (int, error) {
 			return strings.Compare(s, t), nil
 		}
 	}
+	if o, ok := a.(Operand); ok {
+		if c, ok := o.Order(b); ok {
+			return c, nil
+		}
+	}
 	x, xok := items(a)
 	y, yok := items(b)
 	if xok && yok && sameSequence(a, b) {
@@ -324,6 +330,8 @@ func items(v any) ([]any, bool) {
 		return v.items, true
 	case Tuple:
 		return v, true
+	case *groupValue:
+		return v.tuple(), true
 	}
 	return nil, false
 }

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"errors"
 	"strings"
 
 	"rbt/internal/diag"
@@ -178,7 +179,18 @@ func (p *proc) item(x *itemExpr) (any, error) {
 		return nil, err
 	}
 	v, err := p.r.getitem(obj, key, p.place(x.key.origin()))
-	return p.again(v, x.key.origin()), p.at(err, x.key.origin())
+	return p.orUndefined(v, err, x.key.origin())
+}
+
+// orUndefined gives the value of a subscript; like Jinja2, what a value does not
+// offer at all is undefined, an error only when it is used.
+func (p *proc) orUndefined(v any, err error, at head) (any, error) {
+	var f *fault
+	if err != nil && isTypeFault(err) && errors.As(err, &f) {
+		w := p.place(at)
+		return &Undefined{msg: f.Msg, pos: w.pos, width: w.width}, nil
+	}
+	return p.again(v, at), p.at(err, at)
 }
 
 func (p *proc) evalSlice(s *sliceExpr) ([3]any, error) {
@@ -191,11 +203,8 @@ func (p *proc) evalSlice(s *sliceExpr) ([3]any, error) {
 		if err != nil {
 			return bounds, err
 		}
-		if v != nil && !isWhole(v) {
-			if u, ok := v.(*Undefined); ok {
-				return bounds, u.fault()
-			}
-			return bounds, p.at(typeError("the bound of a slice must be a whole number, not %s", typeName(v)), x.origin())
+		if u, ok := v.(*Undefined); ok {
+			return bounds, u.fault()
 		}
 		bounds[i] = v
 	}
@@ -357,25 +366,26 @@ func (p *proc) joinRich(x *binaryExpr, l, right any) (any, error) {
 
 // operate computes l op r.
 func (r *run) operate(op tokenKind, l, right any) (any, error) {
+	_, isText := text(l)
 	for _, v := range [2]any{l, right} {
-		if u, ok := v.(*Undefined); ok {
-			if _, isText := text(l); isText && op == tokMod {
-				break
-			}
+		// The value of a condition without else prints as nothing, in formats too.
+		if u, ok := v.(*Undefined); ok && !(u.lenient && isText && op == tokMod) {
 			return nil, u.fault()
 		}
 	}
 	if isNumber(l) && isNumber(right) {
 		return arithmetic(op, l, right)
 	}
-	if isMarkup(l) || isMarkup(right) {
-		return nil, failHint(diag.TemplateUnsupported, "join it with ~",
-			"'%s' on text from the filters safe, escape or tojson is not supported", operatorText(op))
+	if v, ok, err := operateHost(op, l, right); ok || err != nil {
+		return v, err
+	}
+	if v, ok, err := r.operateMarkup(op, l, right); ok || err != nil {
+		return v, err
 	}
 	switch op {
 	case tokMod:
 		if s, ok := text(l); ok {
-			return r.percentFormat(s, right)
+			return r.percentFormat(s, right, false)
 		}
 	case tokAdd:
 		if v, ok, err := r.join(l, right); ok || err != nil {
@@ -395,6 +405,41 @@ func (r *run) operate(op tokenKind, l, right any) (any, error) {
 	}
 	return nil, failHint(diag.TemplateType, operateHint(op, l, right), "'%s' cannot be applied to %s and %s",
 		operatorText(op), typeName(l), typeName(right))
+}
+
+// operateMarkup computes with HTML-safe text, which escapes what it is joined
+// with and stays safe.
+func (r *run) operateMarkup(op tokenKind, l, right any) (any, bool, error) {
+	if !isMarkup(l) && !isMarkup(right) {
+		return nil, false, nil
+	}
+	a, aok := safeText(l)
+	b, bok := safeText(right)
+	var v any
+	var err error
+	switch {
+	case op == tokAdd && aok && bok:
+		v, _, err = r.join(a, b)
+	case op == tokMul && aok && isWhole(right):
+		v, _, err = r.repeat(a, bound(right))
+	case op == tokMul && bok && isWhole(l):
+		v, _, err = r.repeat(b, bound(l))
+	case op == tokMod && isMarkup(l):
+		v, err = r.percentFormat(a, right, true)
+	default:
+		return nil, false, nil
+	}
+	s, _ := text(v)
+	return markup(s), true, err
+}
+
+// safeText gives text as HTML-safe text.
+func safeText(v any) (string, bool) {
+	s, ok := text(v)
+	if !ok || isMarkup(v) {
+		return s, ok
+	}
+	return escapeHTML(s), true
 }
 
 func isMarkup(v any) bool {

@@ -122,6 +122,9 @@ func textOf(fn func(string) string) *filterDef {
 		if err := c.grow(int64(len(s))); err != nil {
 			return nil, err
 		}
+		if isMarkup(c.in) {
+			return markup(fn(s)), nil
+		}
 		return fn(s), nil
 	}}
 }

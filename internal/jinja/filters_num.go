@@ -388,7 +388,7 @@ func (w *jsonWriter) string(s string) {
 			w.b.WriteString(`\b`)
 		case r == '\f':
 			w.b.WriteString(`\f`)
-		case r >= ' ' && r <= '~' || r == 0x7f:
+		case r >= ' ' && r <= '~':
 			w.b.WriteRune(r)
 		case r > 0xffff:
 			hi, lo := utf16.EncodeRune(r)

@@ -278,14 +278,13 @@ func filterSort(c *filterCall) (any, error) {
 		return nil, err
 	}
 	attribute := given(c.args[2], nil)
-	names, ok := text(attribute)
-	if !ok || !strings.Contains(names, ",") {
-		list, keys, err := c.keyed(attribute, sensitive)
-		if err != nil {
-			return nil, err
+	// Keys are tuples, as in Jinja2, so that equal items need no order.
+	names := []any{attribute}
+	if s, ok := text(attribute); ok {
+		names = nil
+		for _, name := range strings.Split(s, ",") {
+			names = append(names, name)
 		}
-		list, _, err = c.sorted(list, keys, backwards)
-		return &List{items: list}, err
 	}
 	list, err := c.collect(c.in)
 	if err != nil {
@@ -295,7 +294,7 @@ func filterSort(c *filterCall) (any, error) {
 	for i := range keys {
 		keys[i] = Tuple{}
 	}
-	for _, name := range strings.Split(names, ",") {
+	for _, name := range names {
 		get, err := c.attrGetter(name, missing{})
 		if err != nil {
 			return nil, err
@@ -479,12 +478,14 @@ func filterGroupBy(c *filterCall) (any, error) {
 			return nil, err
 		}
 		for first := i; i < len(list); i++ {
-			same, err := c.equal(keys[first], keys[i])
-			if err != nil {
-				return nil, err
-			}
-			if !same {
-				break
+			if i > first && !identical(keys[first], keys[i]) {
+				same, err := c.equal(keys[first], keys[i])
+				if err != nil {
+					return nil, err
+				}
+				if !same {
+					break
+				}
 			}
 			group.list.items = append(group.list.items, list[i])
 		}

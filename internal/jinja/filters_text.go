@@ -5,8 +5,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"rbt/internal/diag"
 )
 
 // textFilter finds the filters that take and make text.
@@ -197,12 +195,8 @@ func filterIndent(c *filterCall) (any, error) {
 }
 
 func filterTruncate(c *filterCall) (any, error) {
-	s, ok := text(c.in)
-	if !ok || isMarkup(c.in) {
-		_, err := wantText(c.in, "what is truncated")
-		if err == nil {
-			err = fail(diag.TemplateUnsupported, "the filter 'truncate' on text from the filters safe, escape or tojson is not supported")
-		}
+	s, err := wantText(c.in, "what is truncated")
+	if err != nil {
 		return nil, err
 	}
 	length, err := c.int(0, 255, "length")
@@ -232,11 +226,14 @@ func filterTruncate(c *filterCall) (any, error) {
 	}
 	runes := []rune(s)
 	if int64(len(runes)) <= length+leeway {
-		return s, nil
+		return c.in, nil
 	}
 	cut := string(runes[:length-ends])
 	if i := strings.LastIndexByte(cut, ' '); i >= 0 && !kill {
 		cut = cut[:i]
+	}
+	if isMarkup(c.in) {
+		return markup(cut + escapeHTML(end)), nil
 	}
 	return cut + end, nil
 }
@@ -261,24 +258,26 @@ func filterWordCount(c *filterCall) (any, error) {
 func isWordRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || isNumeric(r) }
 
 func filterFormat(c *filterCall) (any, error) {
-	if isMarkup(c.in) {
-		return nil, fail(diag.TemplateUnsupported, "the filter 'format' on text from the filters safe, escape or tojson is not supported")
-	}
 	s, err := c.text()
 	if err != nil {
 		return nil, err
 	}
-	if len(c.raw.names) == 0 {
-		return c.percentFormat(s, Tuple(c.raw.pos))
+	var values any = Tuple(c.raw.pos)
+	if len(c.raw.names) > 0 {
+		if len(c.raw.pos) > 0 {
+			return nil, typeError("the filter 'format' takes either named arguments or others, not both")
+		}
+		d := NewDict()
+		for i, name := range c.raw.names {
+			d.put(name, c.raw.values[i])
+		}
+		values = d
 	}
-	if len(c.raw.pos) > 0 {
-		return nil, typeError("the filter 'format' takes either named arguments or others, not both")
+	out, err := c.percentFormat(s, values, isMarkup(c.in))
+	if isMarkup(c.in) {
+		return markup(out), err
 	}
-	d := NewDict()
-	for i, name := range c.raw.names {
-		d.put(name, c.raw.values[i])
-	}
-	return c.percentFormat(s, d)
+	return out, err
 }
 
 const upperHex = "0123456789ABCDEF"

@@ -237,9 +237,9 @@ func floatGeneral(f float64, prec int, keepZeros, point bool) string {
 	return s
 }
 
-// percentFormat is text % value.
-func (r *run) percentFormat(s string, value any) (string, error) {
-	pf := &percent{run: r, s: s, value: value}
+// percentFormat is text % value; escape makes the texts put in HTML-safe.
+func (r *run) percentFormat(s string, value any, escape bool) (string, error) {
+	pf := &percent{run: r, s: s, value: value, escape: escape}
 	if t, ok := value.(Tuple); ok {
 		pf.args = t
 	} else {
@@ -249,7 +249,7 @@ func (r *run) percentFormat(s string, value any) (string, error) {
 		return "", err
 	}
 	switch value.(type) {
-	case *Dict, *List, rangeValue:
+	case *Dict, *List, rangeValue, *Undefined:
 	default:
 		if pf.used < len(pf.args) {
 			return "", typeError("%d values are given to a format that takes %d", len(pf.args), pf.used)
@@ -260,12 +260,13 @@ func (r *run) percentFormat(s string, value any) (string, error) {
 
 type percent struct {
 	*run
-	s     string
-	i     int
-	value any
-	args  Tuple
-	used  int
-	b     strings.Builder
+	s      string
+	i      int
+	value  any
+	args   Tuple
+	used   int
+	escape bool
+	b      strings.Builder
 }
 
 func (f *percent) all() error {
@@ -432,6 +433,9 @@ func (f *percent) convert(l layout, v any) error {
 	switch l.kind {
 	case 's', 'r', 'a':
 		s, err = f.textOf(l.kind, v)
+		if f.escape && !(isMarkup(v) && l.kind == 's') {
+			s = escapeHTML(s)
+		}
 		if err == nil {
 			s, err = f.placeText(l, cutText(s, l.prec), '>')
 		}

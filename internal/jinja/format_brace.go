@@ -11,15 +11,15 @@ import (
 // brace is text.format(…).
 type brace struct {
 	*run
-	at   where
 	args *argList
 	auto int // the next value of {}; -1 once {0} was used
-	b    strings.Builder
+	// escape makes the texts put in HTML-safe.
+	escape bool
 }
 
 // formatText is str.format.
-func (r *run) formatText(s string, a *argList) (string, error) {
-	f := &brace{run: r, args: a}
+func (r *run) formatText(s string, a *argList, escape bool) (string, error) {
+	f := &brace{run: r, args: a, escape: escape}
 	out, err := f.expand(s, 2)
 	if err != nil {
 		return "", err
@@ -135,7 +135,11 @@ func (f *brace) field(s string, depth int) (string, error) {
 			return "", err
 		}
 	}
-	return f.formatValue(v, spec)
+	out, err := f.formatValue(v, spec)
+	if f.escape && !isMarkup(v) {
+		out = escapeHTML(out)
+	}
+	return out, err
 }
 
 // value finds what a field names: a position or a name, then attributes and

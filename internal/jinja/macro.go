@@ -229,16 +229,24 @@ func calledName(x *callExpr) string {
 	return "call"
 }
 
+// callHost calls a function of the host, which never gets an undefined value.
 func (p *proc) callHost(fn Func, a *argList, at head, name string) (any, error) {
 	c := &Call{Ctx: p.r.ctx, Args: a.pos, Pos: at.in(p.tmpl.file), Callers: p.callers}
 	if len(a.names) > 0 {
 		c.Kwargs = NewDict()
 		for i, n := range a.names {
-			c.Kwargs.put(n, plain(a.values[i]))
+			v := plain(a.values[i])
+			if u, ok := v.(*Undefined); ok {
+				return nil, u.fault()
+			}
+			c.Kwargs.put(n, v)
 		}
 	}
 	for i := range c.Args {
 		c.Args[i] = plain(c.Args[i])
+		if u, ok := c.Args[i].(*Undefined); ok {
+			return nil, u.fault()
+		}
 	}
 	v, err := fn(c)
 	if err == nil {

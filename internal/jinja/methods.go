@@ -40,10 +40,7 @@ func methodOf(recv any, name string) *methodDef {
 	case string, markup:
 		def = textMethod(name)
 		if def != nil && isMarkup(recv) {
-			def = &methodDef{raw: func(*proc, any, *argList) (any, error) {
-				return nil, failHint(diag.TemplateUnsupported, "use the filter of that name, or | string first",
-					"the method '%s' of text from the filters safe, escape or tojson is not supported", name)
-			}}
+			def = markupMethod(name, def)
 		}
 	case *List:
 		def = listMethod(name)
@@ -74,6 +71,56 @@ func methodOf(recv any, name string) *methodDef {
 		def.name = name
 	}
 	return def
+}
+
+// markupMethod is a method of HTML-safe text, which escapes what is put in.
+func markupMethod(name string, def *methodDef) *methodDef {
+	return &methodDef{raw: func(p *proc, recv any, a *argList) (any, error) {
+		switch name {
+		case "join":
+			if len(a.pos) == 1 {
+				list, err := p.r.collect(a.pos[0])
+				if err != nil {
+					return nil, err
+				}
+				a.pos = []any{&List{items: escaped(list)}}
+			}
+		case "center", "ljust", "replace", "rjust":
+			a.pos, a.values = escaped(a.pos), escaped(a.values)
+		}
+		named := *def
+		named.name = name
+		var self any = string(recv.(markup))
+		if name == "format" || name == "format_map" {
+			self = recv
+		}
+		v, err := named.apply(p, self, a)
+		return marked(v), err
+	}}
+}
+
+// escaped makes the texts of a list HTML-safe.
+func escaped(list []any) []any {
+	out := make([]any, len(list))
+	for i, v := range list {
+		out[i] = v
+		if s, ok := safeText(v); ok {
+			out[i] = s
+		}
+	}
+	return out
+}
+
+// marked makes text, also in a list or tuple, HTML-safe.
+func marked(v any) any {
+	if s, ok := v.(string); ok {
+		return markup(s)
+	}
+	list, _ := items(v)
+	for i := range list {
+		list[i] = marked(list[i])
+	}
+	return v
 }
 
 // methodNames lists the methods of a value, for suggestions.

@@ -88,10 +88,11 @@ func changeMethod(name string) *methodDef {
 	case "format":
 		return &methodDef{raw: func(p *proc, recv any, a *argList) (any, error) {
 			s, _ := text(recv)
-			return p.r.formatText(s, a)
+			return p.r.formatText(s, a, isMarkup(recv))
 		}}
 	case "format_map":
-		return overText(func(r *run, s string, args []any) (any, error) {
+		return &methodDef{params: params{"mapping"}, bare: true, fn: func(r *run, recv any, args []any) (any, error) {
+			s, _ := text(recv)
 			d, ok := args[0].(*Dict)
 			if !ok {
 				return nil, typeError("format_map() takes a dict, not %s", typeName(args[0]))
@@ -102,8 +103,8 @@ func changeMethod(name string) *methodDef {
 					a.set(key, v)
 				}
 			}
-			return r.formatText(s, a)
-		}, "mapping")
+			return r.formatText(s, a, isMarkup(recv))
+		}}
 	case "join":
 		return overText(textJoin, "iterable")
 	case "encode", "translate", "maketrans":

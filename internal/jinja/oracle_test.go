@@ -92,7 +92,11 @@ func oracleGlobals() map[string]any {
 		"ref": Func(func(c *Call) (any, error) {
 			name := fmt.Sprint(c.Args[len(c.Args)-1])
 			if v, ok := c.Kwarg("v"); ok && v != nil {
-				name += "_v" + fmt.Sprint(v)
+				s, err := newRun(c.Ctx, Options{}).str(v)
+				if err != nil {
+					return nil, err
+				}
+				name += "_v" + s
 			}
 			return relation{"main", name}, nil
 		}),

@@ -46,6 +46,7 @@ type parser struct {
 type openBlock struct {
 	name string
 	end  string
+	soft bool // its body may never be reached
 	head head
 }
 
@@ -267,7 +268,12 @@ func (p *parser) block(open openBlock, ends ...string) []stmt {
 	p.skip(tokColon)
 	p.expect(tokTagEnd)
 	p.blocks = append(p.blocks, open)
+	soft := p.soft
+	if !open.soft {
+		p.soft = 0
+	}
 	body := p.statements(ends)
+	p.soft = soft
 	p.blocks = p.blocks[:len(p.blocks)-1]
 	if !p.failed && p.cur.kind == tokEOF {
 		p.unclosed(open)

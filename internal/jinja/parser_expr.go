@@ -63,9 +63,12 @@ func (p *parser) expression() expr {
 		return nil
 	}
 	defer p.leave()
+	found := len(p.diags)
 	x := p.or()
 	for p.isName("if") {
 		p.advance()
+		// Unknown filters and tests so far stand under this condition.
+		p.diags = p.diags[:found]
 		p.soft++
 		cond := p.or()
 		var other expr

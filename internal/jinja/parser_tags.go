@@ -26,6 +26,7 @@ func (p *parser) set(open openBlock) stmt {
 
 func (p *parser) ifTag(open openBlock) stmt {
 	s := &ifStmt{}
+	open.soft = true
 	p.soft++
 	defer func() { p.soft-- }()
 	for {
@@ -198,12 +199,12 @@ func (p *parser) signature(def *macroDef) {
 
 // macroBody parses the body; in it an enclosing loop cannot be left.
 func (p *parser) macroBody(def *macroDef, open openBlock) {
-	loops, soft := p.loops, p.soft
-	p.loops, p.soft = 0, 0
+	loops := p.loops
+	p.loops = 0
 	p.macros = append(p.macros, def)
 	def.body = p.lastBlock(open)
 	p.macros = p.macros[:len(p.macros)-1]
-	p.loops, p.soft = loops, soft
+	p.loops = loops
 	for _, prm := range def.params {
 		switch prm.name.name {
 		case "caller":

@@ -37,7 +37,7 @@ func typeName(v any) string {
 		return "a list"
 	case *Dict:
 		return "a dict"
-	case Tuple:
+	case Tuple, *groupValue:
 		return "a tuple"
 	case rangeValue:
 		return "a range"
@@ -53,8 +53,10 @@ func typeName(v any) string {
 		return "a namespace"
 	case *loopValue:
 		return "the loop"
-	case Func:
+	case Func, builtin, *method, *joinerValue:
 		return "a function"
+	case *cyclerValue:
+		return "a cycler"
 	case *library:
 		return "a collection of macros"
 	}
@@ -134,6 +136,8 @@ func (r *run) repr(b *strings.Builder, v any, open []any) error {
 		b.WriteString(reprString(v.text))
 	case markup:
 		b.WriteString("Markup(" + reprString(string(v)) + ")")
+	case *groupValue:
+		return r.reprContainer(b, v.tuple(), open)
 	case *List, Tuple, *Dict, dictView:
 		return r.reprContainer(b, v, open)
 	case rangeValue:
@@ -149,7 +153,11 @@ func (r *run) repr(b *strings.Builder, v any, open []any) error {
 		}
 		b.WriteByte('>')
 	case *macroValue:
-		b.WriteString("<Macro " + reprString(v.def.name) + ">")
+		if v.def.kind == "call" {
+			b.WriteString("<Macro anonymous>")
+		} else {
+			b.WriteString("<Macro " + reprString(v.def.name) + ">")
+		}
 	case *loopValue:
 		n, err := v.length()
 		if err != nil {
@@ -173,7 +181,7 @@ func (r *run) reprHost(b *strings.Builder, v any) error {
 	case *generator:
 		return failHint(diag.TemplateType, "add | list, or | join(', ')",
 			"the filter '%s' gives a sequence that is made while it is read and has no text", v.name)
-	case Func:
+	case Func, builtin, *method:
 		return failHint(diag.TemplateType, "a call has parentheses", "a function has no text: call it")
 	case Object:
 		b.WriteString(v.String())

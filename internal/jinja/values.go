@@ -123,9 +123,8 @@ type richText struct {
 	spans []Span
 }
 
-// markup is text from the filters that make HTML-safe text in Jinja2. It is
-// kept apart because there + and the methods of text would escape what they
-// are given; here those are refused.
+// markup is text from the filters safe, escape and tojson. What is joined to it
+// is escaped as HTML, as in Jinja2.
 type markup string
 
 // plain takes the origin off a value.
@@ -477,7 +476,8 @@ func FromGo(v any) (any, error) {
 func normal(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, int64, float64, string, *List, *Dict, Tuple, Func, *Undefined,
-		*macroValue, *richText, markup, *generator, rangeValue, dictView, *namespaceValue:
+		*macroValue, *richText, markup, *generator, rangeValue, dictView, *namespaceValue,
+		*method, builtin, *groupValue, *loopValue, *cyclerValue, *joinerValue:
 		return v, nil
 	case int:
 		return int64(v), nil

@@ -86,7 +86,6 @@ func wrapLine(s string, width int, long, hyphens bool) []string {
 
 // breakAt gives the offset at which a long chunk is cut for room characters.
 func breakAt(chunk string, room int, hyphens bool) int {
-	room = max(room, 1)
 	end := len(chunk)
 	n := 0
 	for i := range chunk {
@@ -130,38 +129,45 @@ func wrapChunks(s string, hyphens bool) []string {
 	return chunks
 }
 
-// hyphenated cuts a word behind each hyphen that stands between letters, and
-// around dashes of two and more hyphens.
+// hyphenated cuts a word behind hyphens between letters, and around dashes of two
+// and more hyphens between words, as Python's textwrap does.
 func hyphenated(word string) []string {
-	var parts []string
 	runes := []rune(word)
-	start := 0
-	letter := func(i int) bool { return i >= 0 && i < len(runes) && unicode.IsLetter(runes[i]) }
-	wordish := func(i int) bool {
-		return i >= 0 && i < len(runes) && (isWordRune(runes[i]) || strings.ContainsRune(`!"'&.,?`, runes[i]))
+	at := func(i int) rune {
+		if i < 0 || i >= len(runes) {
+			return 0
+		}
+		return runes[i]
 	}
-	for i := 0; i < len(runes); i++ {
-		if runes[i] != '-' {
-			continue
+	letter := func(i int) bool { return isWordRune(at(i)) && !unicode.IsDigit(at(i)) }
+	// dash gives the end of a dash that begins at i and stands between words.
+	dash := func(i int) int {
+		end := i
+		for at(end) == '-' {
+			end++
 		}
-		n := i
-		for n < len(runes) && runes[n] == '-' {
-			n++
+		if prev := at(i - 1); end-i < 2 || !isWordRune(at(end)) || !isWordRune(prev) && !strings.ContainsRune(`!"'&.,?`, prev) {
+			return 0
 		}
-		if n-i >= 2 && wordish(i-1) && n < len(runes) && isWordRune(runes[n]) {
-			parts = append(parts, string(runes[start:i]), string(runes[i:n]))
-			start, i = n, n-1
-			continue
-		}
-		if n-i == 1 && letter(i-1) && (letter(i-2) || i-2 >= start && runes[i-2] == '-' && letter(i-3)) && letter(i+1) &&
-			(letter(i+2) || i+2 < len(runes) && runes[i+2] == '-') {
-			parts = append(parts, string(runes[start:i+1]))
-			start = i + 1
-		}
-		i = n - 1
+		return end
 	}
-	if start < len(runes) {
-		parts = append(parts, string(runes[start:]))
+	hyphen := func(i int) bool {
+		return at(i) == '-' && letter(i-1) && (letter(i-2) || at(i-2) == '-' && letter(i-3)) &&
+			letter(i+1) && (letter(i+2) || at(i+2) == '-' && letter(i+3))
+	}
+	var parts []string
+	for start := 0; start < len(runes); {
+		end := dash(start)
+		for i := start + 1; end == 0; i++ {
+			switch {
+			case hyphen(i):
+				end = i + 1
+			case i >= len(runes) || dash(i) > 0:
+				end = i
+			}
+		}
+		parts = append(parts, string(runes[start:end]))
+		start = end
 	}
 	return parts
 }
