@@ -187,10 +187,10 @@ func (r *run) needed(l plan.LateTest) bool {
 // tested notes the result of a late test.
 func (r *run) tested(k int, t *TestResult) {
 	r.late[k] = t
-	r.e.emit(Event{Kind: EventTestFinished, Number: k + 1, Total: len(r.plan.Late), Test: t})
+	r.e.emit(Event{Kind: EventTestFinished, Number: len(r.plan.Steps) + k + 1, Total: r.total(), Test: t})
 }
 
-// fileColumns is what is known of a relation's columns.
+// columns describes a relation.
 func (r *run) columns(ctx context.Context, s *session, from string) ([]lake.Column, error) {
 	columns, err := s.Describe(ctx, "SELECT * FROM "+from)
 	if err != nil {

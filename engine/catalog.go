@@ -22,7 +22,7 @@ type catalog struct {
 	project *project.Project
 	parser  plan.Parser
 	// published gives what is published of a node, and where.
-	published func(name string) (publishedNode, bool)
+	published func(n *plan.Node) (publishedNode, bool, error)
 	relations map[string]*relation // by relationKey
 }
 
@@ -55,7 +55,7 @@ func relationKey(schema, name string) string {
 	return strings.ToLower(schema) + "\x00" + strings.ToLower(name)
 }
 
-func newCatalog(p *project.Project, g *plan.Graph, parser plan.Parser, published func(string) (publishedNode, bool)) *catalog {
+func newCatalog(p *project.Project, g *plan.Graph, parser plan.Parser, published func(*plan.Node) (publishedNode, bool, error)) *catalog {
 	c := &catalog{project: p, parser: parser, published: published, relations: map[string]*relation{}}
 	for _, n := range g.Nodes() {
 		if n.Source != nil {
@@ -148,7 +148,10 @@ func (c *catalog) define(ctx context.Context, s *session, r *relation, path []*r
 	case n.Model != nil && n.Model.Materialization == project.Ephemeral:
 		return c.defineView(ctx, s, r, n.Full.SQL, n.Refs, path)
 	}
-	pub, ok := c.published(r.node.Name)
+	pub, ok, err := c.published(r.node)
+	if err != nil {
+		return err
+	}
 	if !ok {
 		return notPublished(r.node)
 	}
@@ -279,6 +282,13 @@ func (c *catalog) forget(n *plan.Node) {
 		r.mu.Lock()
 		r.bound = false
 		r.mu.Unlock()
+	}
+}
+
+// forgetAll makes relations, and what views among them read, be looked up again.
+func (c *catalog) forgetAll(relations []*relation) {
+	for _, r := range relations {
+		c.forget(r.node)
 	}
 }
 

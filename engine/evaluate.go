@@ -47,9 +47,16 @@ func (r *run) evaluate(ctx context.Context, s *session, t *project.Test, part *s
 	n := r.tests[t]
 	result := newTestResult(t, n)
 	started := r.e.o.Now()
-	q := asking{run: r, session: s, test: t, node: n, result: result}
-	if err := q.run1(ctx, part); err != nil {
-		result.Status, result.Err = StatusError, q.explain(err)
+	for again := true; again; {
+		q := asking{run: r, session: s, test: t, node: n, result: result}
+		if err := q.answer(ctx, part); err != nil {
+			result.Status, result.Err = StatusError, q.explain(err)
+		}
+		// What cannot be pinned may have been published anew while it was read.
+		if again = r.reader != nil && r.reader.changed(q.reads); again {
+			r.catalog.forgetAll(q.reads)
+			result = newTestResult(t, n)
+		}
 	}
 	result.Elapsed = r.e.o.Now().Sub(started)
 	return result
@@ -68,7 +75,8 @@ type asking struct {
 	reads    []*relation
 }
 
-func (q *asking) run1(ctx context.Context, part *subject) error {
+// answer asks and fills in the result.
+func (q *asking) answer(ctx context.Context, part *subject) error {
 	c, err := q.check(ctx, part)
 	if err != nil {
 		return err

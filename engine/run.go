@@ -39,7 +39,28 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, o RunOptions) (*Result, 
 	if err != nil {
 		return nil, err
 	}
-	e.emit(Event{Kind: EventRunStarted, Total: len(p.Steps), Result: r.result})
+	r.catalog = newCatalog(e.o.Project, p.Graph, e.parser, r.publishedNode)
+	return r.do(ctx)
+}
+
+// Test runs the tests of a plan on what is published, which it pins while it
+// reads, without the lake's lock; it builds and changes nothing. The plan was
+// made with Options.Tests.
+func (e *Engine) Test(ctx context.Context, p *plan.Plan, o RunOptions) (_ *Result, err error) {
+	r, err := e.newRun(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	r.reader = e.newReader(o.DeferLake)
+	defer func() { err = errors.Join(err, r.reader.close()) }()
+	r.catalog = newCatalog(e.o.Project, p.Graph, e.parser, r.reader.published)
+	return r.do(ctx)
+}
+
+// do runs the schedule and sums up.
+func (r *run) do(ctx context.Context) (*Result, error) {
+	e, total := r.e, len(r.plan.Steps)+len(r.plan.Late)
+	e.emit(Event{Kind: EventRunStarted, Total: total, Result: r.result})
 	stuck := r.schedule().do(ctx)
 	r.abandon(ctx, stuck)
 	if ctx.Err() == nil {
@@ -55,13 +76,11 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, o RunOptions) (*Result, 
 			r.result.Tests = append(r.result.Tests, t)
 		}
 	}
+	var err error
 	if len(stuck) == 0 {
 		err = r.close()
 	}
-	if err == nil {
-		err = r.result.Fatal
-	}
-	e.emit(Event{Kind: EventRunFinished, Total: len(p.Steps), Result: r.result})
+	e.emit(Event{Kind: EventRunFinished, Total: total, Result: r.result})
 	return r.result, err
 }
 
@@ -71,6 +90,7 @@ type run struct {
 	plan    *plan.Plan
 	o       RunOptions
 	catalog *catalog
+	reader  *reader // of Test; nil where the lake is locked
 	settler *plan.Settler
 	tests   map[*project.Test]*plan.TestNode
 	owners  map[*plan.Node]bool // of late tests
@@ -116,7 +136,6 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 	for i, s := range p.Steps {
 		r.result.Nodes[i] = newNodeResult(s)
 	}
-	r.catalog = newCatalog(e.o.Project, p.Graph, e.parser, r.publishedNode)
 	return r, ctx.Err()
 }
 
@@ -142,11 +161,11 @@ func inLake(root string, n lake.Node) publishedNode {
 	}
 }
 
-func (r *run) publishedNode(name string) (publishedNode, bool) {
+func (r *run) publishedNode(n *plan.Node) (publishedNode, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n, ok := r.published[strings.ToLower(name)]
-	return n, ok
+	pub, ok := r.published[strings.ToLower(n.Name)]
+	return pub, ok, nil
 }
 
 // publish notes what a step published.
@@ -238,7 +257,7 @@ func (r *run) step(ctx context.Context, worker int, s *plan.Step) jobResult {
 	n := newNodeResult(s)
 	n.Worker, n.Started = worker, r.e.o.Now()
 	started := *n
-	r.e.emit(Event{Kind: EventNodeStarted, Number: s.Number, Total: len(r.plan.Steps), Node: &started})
+	r.e.emit(Event{Kind: EventNodeStarted, Number: s.Number, Total: r.total(), Node: &started})
 	err := r.runStep(ctx, worker, s, n)
 	n.Elapsed = r.e.o.Now().Sub(n.Started)
 	switch {
@@ -251,9 +270,11 @@ func (r *run) step(ctx context.Context, worker int, s *plan.Step) jobResult {
 	return jobResult{failed: err != nil, commit: func() { r.finished(s, n) }}
 }
 
+func (r *run) total() int { return len(r.plan.Steps) + len(r.plan.Late) }
+
 func (r *run) finished(s *plan.Step, n *NodeResult) {
 	r.result.Nodes[s.Number-1] = n
-	r.e.emit(Event{Kind: EventNodeFinished, Number: s.Number, Total: len(r.plan.Steps), Node: n})
+	r.e.emit(Event{Kind: EventNodeFinished, Number: s.Number, Total: r.total(), Node: n})
 }
 
 // crashed makes a failed node of a panic.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"rbt/internal/diag"
 	"rbt/internal/lake"
 	"rbt/internal/plan"
 	"rbt/internal/project"
@@ -57,7 +57,7 @@ type command struct {
 	workers      int
 	failFast     bool
 	store        bool
-	tests        bool
+	tests        bool // plan and run the tests on what is published
 	ctx          context.Context
 	events       func(Event)
 }
@@ -110,7 +110,11 @@ func (w *world) do(c command) (*Result, error) {
 	if err := list.Err(); err != nil {
 		return nil, err
 	}
-	return e.Run(ctx, pl, RunOptions{Command: "run", InvocationID: id, RunStartedAt: w.now, State: &recovered.State, Workers: c.workers,
+	run := e.Run
+	if c.tests {
+		run = e.Test
+	}
+	return run(ctx, pl, RunOptions{Command: "run", InvocationID: id, RunStartedAt: w.now, State: &recovered.State, Workers: c.workers,
 		FailFast: c.failFast, FullRefresh: c.fullRefresh, StoreFailures: c.store})
 }
 
@@ -194,4 +198,34 @@ func TestRunViewsTablesAndSources(t *testing.T) {
 	}
 }
 
-var _ = diag.Error
+func TestTestReadsWhatIsPublished(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"models/a.sql":     "---\ncolumns:\n  id: {tests: [not_null, unique]}\n---\nselect * from (values (1), (2)) t(id)",
+		"models/v.sql":     "---\nmaterialization: view\ntests: [{row_count: {equal_to: a}}]\n---\nselect * from a",
+		"models/never.sql": "---\ntests: [{row_count: {min: 1}}]\n---\nselect 1 as x",
+		"tests/single.sql": "select * from {{ ref('v') }} where id > 1",
+	})
+	w.must(command{exclude: []string{"never", "single"}})
+	r := w.must(command{tests: true})
+	var got []string
+	for _, tr := range r.Tests {
+		line := fmt.Sprintf("%s %s %d of %d", tr.Label, tr.Status, tr.Failures, tr.Checked)
+		if tr.Err != nil {
+			line += " " + tr.Err.Error()
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"not_null(id) pass 0 of 2", "unique(id) pass 0 of 2",
+		"row_count error 0 of -1 models/never.sql:2:10: never has never been published [RBT4007]",
+		"row_count pass 0 of 2", "single fail 1 of -1",
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if pins, _ := filepath.Glob(filepath.Join(w.dir, "lake", ".rbt", "pins", "*")); len(pins) > 0 {
+		t.Errorf("pins stay: %v", pins)
+	}
+}
