@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"rbt/internal/jinja"
+	"rbt/internal/project"
+)
+
+// runResults is a result in the shape of dbt's run_results v6. What rbt knows
+// beyond it (reason, bytes, parts) stands in adapter_response, the command and
+// its state in args.
+func (e *Engine) runResults(r *Result, inv Invocation) object {
+	args := object{}
+	maps.Copy(args, inv.Args)
+	args["which"], args["state"] = inv.Command, "finished"
+	switch {
+	case r.Cancelled:
+		args["state"] = "cancelled"
+	case r.Fatal != nil:
+		args["state"] = "fatal"
+	}
+	results := emptyList()
+	for _, n := range r.Nodes {
+		results = append(results, nodeDocument(n))
+	}
+	for _, t := range r.Tests {
+		results = append(results, testDocument(t))
+	}
+	return object{
+		"metadata": e.metadata("run-results", 6, inv), "results": results, "elapsed_time": r.Elapsed.Seconds(), "args": args,
+	}
+}
+
+// result holds the keys that nodes and tests share.
+func resultDocument(id string, status Status, started time.Time, elapsed time.Duration, worker int, sql string) object {
+	timing := emptyList()
+	if !started.IsZero() {
+		timing = append(timing, object{"name": "execute", "started_at": stamp(started), "completed_at": stamp(started.Add(elapsed))})
+	}
+	o := object{
+		"unique_id": id, "status": string(status), "timing": timing, "thread_id": "Thread-" + strconv.Itoa(worker), "execution_time": elapsed.Seconds(),
+		"adapter_response": emptyObject(), "message": nil, "failures": nil, "compiled": sql != "", "compiled_code": orNull(sql), "relation_name": nil,
+		"batch_results": nil,
+	}
+	if status == StatusCancelled {
+		// dbt has no such status; the message tells.
+		o["status"] = string(StatusSkipped)
+	}
+	return o
+}
+
+func nodeDocument(n *NodeResult) object {
+	o := resultDocument(n.ID, n.Status, n.Started, n.Elapsed, n.Worker, n.SQL)
+	if n.Materialization != string(project.Ephemeral) {
+		o["relation_name"] = relationText(project.Ref{Node: n.Name})
+	}
+	o["adapter_response"] = object{
+		"rows_affected": n.Rows, "bytes": n.Bytes, "parts": n.Parts, "incremental": n.Incremental, "materialization": n.Materialization,
+		"reason": orNull(n.Reason), "notes": append([]string{}, n.Notes...),
+	}
+	switch n.Status {
+	case StatusSkipped:
+		o["message"] = orNull(because(n.Because))
+	case StatusCancelled:
+		o["message"] = "cancelled"
+	case StatusError:
+		o["message"] = errorText(n.Err)
+	default:
+		o["message"] = orNull(n.Reason)
+	}
+	return o
+}
+
+func because(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return "because of " + cause
+}
+
+func errorText(err error) any {
+	if err == nil {
+		return nil
+	}
+	return err.Error()
+}
+
+func testDocument(t *TestResult) object {
+	o := resultDocument(t.ID, t.Status, time.Time{}, t.Elapsed, 0, t.SQL)
+	o["adapter_response"] = object{"rows_checked": t.Checked, "after_publish": t.AfterPublish}
+	switch t.Status {
+	case StatusPass, StatusWarn, StatusFail:
+		o["failures"] = t.Failures
+	}
+	switch t.Status {
+	case StatusWarn, StatusFail:
+		o["message"] = fmt.Sprintf("Got %d %s, expected %s", t.Failures, plural(t.Failures, "result"), cmp.Or(t.Expected, "none"))
+	case StatusError:
+		o["message"] = errorText(t.Err)
+	}
+	return o
+}
+
+func plural(n int64, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+// plainValue turns a template value into what JSON can hold. Numbers that have a
+// spelling of their own keep it as text.
+func plainValue(v any) any {
+	switch v := v.(type) {
+	case nil, bool, string, int, int64, float64:
+		return v
+	case []string:
+		return v
+	case map[string]any:
+		o := make(object, len(v))
+		for k, item := range v {
+			o[k] = plainValue(item)
+		}
+		return o
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = plainValue(item)
+		}
+		return list
+	case jinja.Tuple:
+		return plainValue([]any(v))
+	case *jinja.List:
+		return plainValue(v.Items())
+	case *jinja.Dict:
+		o := object{}
+		for _, k := range v.Keys() {
+			item, _ := v.Get(k)
+			o[strings.TrimSpace(fmt.Sprint(k))] = plainValue(item)
+		}
+		return o
+	}
+	return fmt.Sprint(v)
+}
