@@ -263,7 +263,7 @@ func (d *docCursor) takeString(dst []byte) []byte {
 }
 
 func (d *docCursor) next(ctx context.Context, c *chunk) error {
-	*c = chunk{file: d.file, data: c.data[:0], base: int64(d.file) << d.shift, line: d.line, spans: c.spans[:0]}
+	*c = chunk{file: d.file, data: c.data[:0], base: int64(d.file) << d.shift, line: d.line, spans: c.spans[:0], plain: true}
 	for !d.done && len(c.data) < d.size {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -486,7 +486,7 @@ func (d *docCursor) record(c *chunk, ch byte, path string, index int64) {
 		d.unexpected(ch, "a record")
 		return
 	}
-	s := span{start: len(c.data), offset: d.offset(), line: d.line, index: index}
+	s := span{start: len(c.data), pos: d.offset(), offset: d.offset(), line: d.line, index: index}
 	if len(d.stack) == 0 {
 		s.index = -1
 	}

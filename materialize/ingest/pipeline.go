@@ -242,7 +242,7 @@ func (pl *pipeline) readFile(ctx context.Context, i int) (err error) {
 		return err
 	}
 	defer in.close()
-	cur, err := pl.cursor(in, i)
+	cur, err := pl.cursor(ctx, in, i)
 	if err != nil {
 		return err
 	}
@@ -282,16 +282,19 @@ func (pl *pipeline) readFile(ctx context.Context, i int) (err error) {
 }
 
 // cursor picks the reader of a file's format.
-func (pl *pipeline) cursor(in *input, i int) (cursor, error) {
+func (pl *pipeline) cursor(ctx context.Context, in *input, i int) (cursor, error) {
 	size := pl.j.ChunkBytes
-	switch format := decideFormat(in.name, pl.p.format, in.r, len(pl.p.recordPath) == 0); format {
+	switch decideFormat(in.name, pl.p.format, in.r, len(pl.p.recordPath) == 0) {
 	case "ndjson":
 		return newLineCursor(in, i, pl.shift, size), nil
 	case "json":
 		return newDocCursor(in, i, pl.shift, size, pl.p.recordPath), nil
+	case "csv":
+		return newCSVCursor(in, i, pl.shift, size, pl.p)
+	case "arrow_ipc":
+		return newArrowCursor(in, i, pl.shift, size)
 	default:
-		return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "the format %s is not read by ingest", format).
-			WithHint("ingest reads ndjson and json")
+		return newParquetCursor(ctx, in, i, pl.shift, size)
 	}
 }
 
@@ -540,7 +543,8 @@ func (pl *pipeline) encodeChunk(ctx context.Context, e *encoder, c *chunk, id in
 			next = len(c.data)
 			end = next - at
 		}
-		s = span{start: at, end: at + end, offset: c.base&(1<<pl.shift-1) + int64(at), length: int64(end), line: line, path: -1, index: -1}
+		off := c.base&(1<<pl.shift-1) + int64(at)
+		s = span{start: at, end: at + end, pos: off, offset: off, length: int64(end), line: line, path: -1, index: -1}
 		if stop, err := pl.one(ctx, e, c, &s, valid, id, n); stop {
 			return err
 		}
@@ -564,7 +568,7 @@ func (pl *pipeline) one(ctx context.Context, e *encoder, c *chunk, s *span, vali
 		}
 	}
 	text := c.data[s.start:s.end]
-	base := int64(c.file)<<pl.shift + s.offset
+	base := int64(c.file)<<pl.shift + s.pos
 	if pl.j.hooks.record != nil {
 		pl.j.hooks.record(id, base)
 	}
@@ -591,6 +595,9 @@ func (pl *pipeline) reject(e *encoder, c *chunk, s *span, text []byte, base int6
 	f := &e.fault
 	r := reject{pos: base, file: pl.j.Files[c.file].Name, line: s.line, offset: s.offset, length: s.length, path: "$",
 		field: fieldPath(f.path), reason: f.reason, msg: f.msg, raw: bytes.TrimSuffix(text, []byte{'\r'})}
+	if !c.plain {
+		r.raw, r.path = c.raw[s.raw:s.rawEnd], ""
+	}
 	if s.path >= 0 {
 		r.path = c.paths[s.path]
 		if s.index >= 0 {

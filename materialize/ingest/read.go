@@ -34,17 +34,21 @@ type chunk struct {
 	line  int64 // line of data[0]
 	spans []span
 	paths []string // what span.path indexes
+	raw   []byte   // what the file says, where data was made from another format
+	plain bool     // data is the file's own text
 }
 
 // span is one record inside a chunk. offset and length are its place in the
 // file, which differs from data where the file is not JSON.
 type span struct {
-	start, end int
-	offset     int64
-	length     int64
-	line       int64
-	path       int
-	index      int64
+	start, end  int
+	pos         int64 // within the positions of the file; grows by at least end-start
+	offset      int64 // -1 where the format has no place by bytes
+	length      int64
+	line        int64
+	path        int
+	index       int64
+	raw, rawEnd int // in chunk.raw
 }
 
 // cursor reads one file as a sequence of chunks. next fills c (whose buffers
@@ -71,6 +75,7 @@ type input struct {
 	mtime  int64 // ns since 1970
 	hash   hash.Hash
 	name   string
+	random bool // read by places and not from front to end
 	closer func()
 }
 
@@ -164,10 +169,23 @@ func (in *input) unreadable(err error) error {
 
 // finish checks that exactly the bytes of the file were read.
 func (in *input) finish() error {
+	if in.random && in.hash == nil {
+		in.raw.n = in.size
+		return nil
+	}
+	if in.random {
+		// The bytes in between were not asked for; the rest is read for its hash.
+		if _, err := in.f.Seek(0, io.SeekStart); err != nil {
+			return in.unreadable(err)
+		}
+		in.raw.n = 0
+		in.hash.Reset()
+		in.r.Reset(in.raw)
+	}
 	if _, err := io.Copy(io.Discard, in.r); err != nil {
 		return in.unreadable(err)
 	}
-	if _, err := io.Copy(io.Discard, in.raw); err != nil {
+	if _, err := io.Copy(io.Discard, in.raw); err != nil { // what follows the compressed data
 		return in.unreadable(err)
 	}
 	if in.raw.n != in.size {
@@ -290,7 +308,7 @@ func (l *lineCursor) next(ctx context.Context, c *chunk) error {
 	if len(buf) == 0 && l.ended {
 		return io.EOF
 	}
-	*c = chunk{file: l.file, data: buf, base: int64(l.file)<<l.shift + l.off, line: l.line, spans: nil}
+	*c = chunk{file: l.file, data: buf, base: int64(l.file)<<l.shift + l.off, line: l.line, plain: true}
 	l.off += int64(len(buf))
 	l.line += int64(bytes.Count(buf, []byte{'\n'}))
 	if l.off >= 1<<l.shift {

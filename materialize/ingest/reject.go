@@ -29,7 +29,11 @@ type reject struct {
 func (r *reject) append(b *tableBuf) {
 	b.cols[0].int64(r.pos)
 	b.cols[1].int64(r.line)
-	b.cols[2].int64(r.offset)
+	if r.offset >= 0 {
+		b.cols[2].int64(r.offset)
+	} else {
+		b.cols[2].null()
+	}
 	if r.length > 0 {
 		b.cols[3].int64(r.length)
 	} else {
@@ -61,12 +65,12 @@ func fieldPath(path []string) string {
 	return b.String()
 }
 
-func (r *reject) String() string {
-	s := fmt.Sprintf("%s:%d: byte %d: %s: %s", r.file, r.line, r.offset, r.reason, r.msg)
-	if r.field != "" {
-		s += " (at " + r.field + ")"
+// at says where in the file, for formats in which bytes have places.
+func (r *reject) at() string {
+	if r.offset < 0 {
+		return ""
 	}
-	return s
+	return fmt.Sprintf("byte %d: ", r.offset)
 }
 
 // shownRejects is how many rejects an aborted load names.
@@ -175,9 +179,9 @@ func (g *gate) verdict(p *Program, records int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if f := g.fatal; f != nil && (g.max < 0 || int64(len(g.heap)) <= g.max || f.pos <= g.heap[0]) {
-		d := diag.Errorf(diag.IngestBadRecord, diag.Pos{File: f.file, Line: int(f.line)}, "byte %d: %s: %s", f.offset, f.reason, f.msg)
+		d := diag.Errorf(diag.IngestBadRecord, diag.Pos{File: f.file, Line: int(f.line)}, "%s%s: %s", f.at(), f.reason, f.msg)
 		if f.field != "" {
-			d = diag.Errorf(diag.IngestBadRecord, d.Pos, "byte %d: %s: %s: %s", f.offset, f.field, f.reason, f.msg)
+			d = diag.Errorf(diag.IngestBadRecord, d.Pos, "%s%s: %s: %s", f.at(), f.field, f.reason, f.msg)
 		}
 		return d.WithHint("mend the record, or let on_bad_record: quarantine set such records aside")
 	}
@@ -200,7 +204,7 @@ func (g *gate) verdict(p *Program, records int64) error {
 	}
 	for i := range first {
 		r := &first[i]
-		d = d.WithNote(diag.Pos{File: r.file, Line: int(r.line)}, "byte %d: %s: %s", r.offset, r.reason, r.msg)
+		d = d.WithNote(diag.Pos{File: r.file, Line: int(r.line)}, "%s%s: %s", r.at(), r.reason, r.msg)
 	}
 	return d.WithHint("mend the input, or raise max_rejects")
 }

@@ -1,0 +1,262 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/google/go-cmp/cmp"
+
+	"rbt/internal/diag"
+)
+
+const flatSpec = `
+root r
+record r
+field id bigint
+field name varchar
+field price decimal(9,2)
+field weight double
+field ok boolean
+field day date
+field at timestamp
+field seen timestamptz
+field u uuid
+field xs integer[]
+field lat double path=geo.lat
+ref city city
+record city
+field name varchar
+child zips varchar
+`
+
+var flatRecords = []string{
+	`{"id":1,"name":"a,\"b\"","price":1.50,"weight":0.1,"ok":true,"day":"2026-01-02","at":"2026-01-02T03:04:05.678","seen":"2026-01-02T03:04:05Z","u":"0123abcd-0123-0123-0123-0123456789ab","xs":[1,null],"geo":{"lat":2.0},"city":{"name":"Ulm","zips":["x","y"]}}`,
+	`{"id":9007199254740993,"name":"line\nbreak","price":-2,"weight":1e300,"ok":false,"day":"1969-12-31","at":"0001-01-01T00:00:00","seen":"1999-12-31T23:59:59.999999Z","xs":[],"geo":{"lat":-0.5},"city":{"name":"Ulm","zips":["x","y"]}}`,
+	`{"id":7,"name":"é"}`,
+	`{"id":1,"name":"a,\"b\"","price":1.5,"weight":0.1,"ok":true,"day":"2026-01-02","at":"2026-01-02T03:04:05.678","seen":"2026-01-02T03:04:05Z","u":"0123abcd-0123-0123-0123-0123456789ab","xs":[1,null],"geo":{"lat":2},"city":{"name":"Ulm","zips":["x","y"]}}`,
+}
+
+const flatCSV = "\xEF\xBB\xBFid,name,price,weight,ok,day,at,seen,u,xs,geo.lat,city.name,city.zips\r\n" +
+	`01,"a,""b""",1.50,.1,TRUE,2026-01-02,2026-01-02T03:04:05.678,2026-01-02T03:04:05Z,0123abcd-0123-0123-0123-0123456789ab,"[1,null]",2.0,Ulm,"[""x"",""y""]"` + "\r\n" +
+	"9007199254740993,\"line\nbreak\",-2,1e300,false,1969-12-31,0001-01-01 00:00,1999-12-31 23:59:59.999999+00,,[],-0.5,Ulm,\"[\"\"x\"\", \"\"y\"\"]\"\r\n" +
+	"+7,é,,,,,,,,,,,\r\n\r\n" +
+	`1,"a,""b""",1.5,0.1,true,2026-01-02,2026-01-02T03:04:05.678,2026-01-02T03:04:05Z,0123abcd-0123-0123-0123-0123456789ab,"[1,null]",2,Ulm,"[""x"",""y""]"`
+
+// writeColumnar writes the records as Parquet and, from that, as Arrow IPC.
+func writeColumnar(t *testing.T, s *testSession, dir string) (parquet string) {
+	t.Helper()
+	parquet = filepath.Join(dir, "a.parquet")
+	in := filepath.Join(dir, "src.json")
+	if err := os.WriteFile(in, []byte(strings.Join(flatRecords, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CopyTo(context.Background(), "SELECT * FROM read_json("+text(in)+`, format='newline_delimited', columns={id:'BIGINT',name:'VARCHAR',price:'DECIMAL(9,2)',weight:'DOUBLE',ok:'BOOLEAN',
+		day:'DATE',"at":'TIMESTAMP',seen:'TIMESTAMPTZ',u:'UUID',xs:'INTEGER[]',geo:'STRUCT(lat DOUBLE)',city:'STRUCT(name VARCHAR, zips VARCHAR[])'}) ORDER BY ALL`, parquet, nil); err != nil {
+		t.Fatal(err)
+	}
+	return parquet
+}
+
+func parquetToIPC(t *testing.T, path string, stream bool) string {
+	t.Helper()
+	pf, err := file.OpenParquetFile(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pf.Close()
+	fr, err := pqarrow.NewFileReader(pf, pqarrow.ArrowReadProperties{BatchSize: 2}, memory.DefaultAllocator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := fr.GetRecordReader(context.Background(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	var w interface {
+		Close() error
+	}
+	write := func() error { return nil }
+	if stream {
+		sw := ipc.NewWriter(&b, ipc.WithSchema(r.Schema()))
+		w, write = sw, func() error { return sw.Write(r.RecordBatch()) }
+	} else {
+		fw, err := ipc.NewFileWriter(&b, ipc.WithSchema(r.Schema()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, write = fw, func() error { return fw.Write(r.RecordBatch()) }
+	}
+	for r.Next() {
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// contents are the sorted rows of a table without numbers and places: what the
+// records say, with their content ids.
+func contentsOf(t *testing.T, s *testSession, l *loaded, folder string) []string {
+	t.Helper()
+	for _, o := range l.staged.Outputs {
+		if o.Folder == folder {
+			rows := readTable(t, s, o, "_sid", "_line", "_file", "city_sid", "_load_id")
+			slices.Sort(rows)
+			return rows
+		}
+	}
+	t.Fatal(folder)
+	return nil
+}
+
+func TestEveryFormatGivesTheSameIDs(t *testing.T) {
+	s := newTestSession(t, 2)
+	dir := t.TempDir()
+	parquet := writeColumnar(t, s, dir)
+	pq, err := os.ReadFile(parquet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := mustCompile(t, flatSpec)
+	var want [2][]string
+	for i, c := range []struct{ name, content string }{
+		{"a.ndjson", strings.Join(flatRecords, "\n")}, {"a.csv", flatCSV}, {"a.csv.gz", compress(t, "gzip", flatCSV)}, {"a.parquet", string(pq)},
+		{"a.arrow", parquetToIPC(t, parquet, false)}, {"a.arrows", parquetToIPC(t, parquet, true)},
+		{"noextension", parquetToIPC(t, parquet, false)}, {"noextension2", string(pq)},
+	} {
+		for _, chunk := range []int{64, 1 << 20} {
+			got, err := runJob(t, s, &Job{Program: p, Files: writeInput(t, map[string]string{c.name: c.content}), Workers: 3, ChunkBytes: chunk})
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			if len(got.tables["_rejects"]) != 0 {
+				t.Errorf("%s: %v", c.name, got.tables["_rejects"])
+			}
+			r, city := contentsOf(t, s, got, "r"), contentsOf(t, s, got, "city")
+			if i == 0 {
+				want = [2][]string{r, city}
+				if len(r) != 3 || len(city) != 1 {
+					t.Fatalf("%v %v", r, city)
+				}
+			}
+			if d := cmp.Diff(want, [2][]string{r, city}); d != "" {
+				t.Errorf("%s: %s", c.name, d)
+			}
+		}
+	}
+}
+
+func TestCSVRows(t *testing.T) {
+	s := newTestSession(t, 1)
+	run := func(src, content string) (*loaded, error) {
+		return runJob(t, s, &Job{Program: mustCompile(t, src), Files: writeInput(t, map[string]string{"a.csv": content}), ChunkBytes: 64})
+	}
+	got, err := run("root r\nrecord r none\nfield id integer\nfield t varchar", "id,t\n1,\n2,\"\"\n3,NA\n4,null\n5,\"line1\nline2\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.want(t, map[string][]string{"r": {"1|1|∅|true|1|a.csv|2", "2|2|∅|true|1|a.csv|3", "3|3|NA|true|1|a.csv|4", "4|4|null|true|1|a.csv|5", "5|5|line1\nline2|true|1|a.csv|6"}})
+
+	got, err = run("root r\nrecord r none\nfield tag varchar", "tag\nred\nblue;dark\n")
+	if err != nil || len(got.tables["r"]) != 2 {
+		t.Errorf("%v %v", got, err)
+	}
+	got, err = run("root r\nunknown_fields quarantine\nrecord r none\nfield id integer\nfield a varchar\nfield ok varchar", "id,a,ok\n1,x\n2,y,True\n3,z,1,extra\nabc,w,\n4,\"q\"x,1\n5,v,False\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rejects []string
+	for _, r := range got.tables["_rejects"] {
+		rejects = append(rejects, strings.Join(strings.Split(r, "|")[1:], "|"))
+	}
+	if d := cmp.Diff([]string{
+		"2|8|4|∅|∅|syntax|the row has 2 cells, the header 3|1,x",
+		"4|21|12|∅|∅|syntax|the row has 4 cells, the header 3|3,z,1,extra",
+		"5|33|7|∅|id|type_mismatch|a string where INTEGER is declared|abc,w,",
+		`6|40|9|∅|∅|syntax|the row cannot be read: extraneous or missing " in quoted-field|4,"q"x,1`,
+	}, rejects); d != "" {
+		t.Error(d)
+	}
+	got.want(t, map[string][]string{"r": {"1|2|y|True|true|1|a.csv|3", "2|5|v|False|true|1|a.csv|7"}})
+
+	got, err = run("root r\nrecord r none\nfield v decimal(38,0)", "v\n70000000000000000123\n80000000000000000456\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.want(t, map[string][]string{"r": {"1|70000000000000000123|true|1|a.csv|2", "2|80000000000000000456|true|1|a.csv|3"}})
+
+	_, err = run("root r\nrecord r none\nfield v integer", "v,v\n1,2\n")
+	wantDiag(t, err, diag.IngestInput, "a.csv:1", `the column "v" stands twice`)
+	for _, empty := range []string{"", "v\n", "\xEF\xBB\xBF"} {
+		if got, err = run("root r\nrecord r none\nfield v integer", empty); err != nil || len(got.tables["r"]) != 0 {
+			t.Errorf("%q: %v", empty, err)
+		}
+	}
+}
+
+func TestNaNFromColumnarMetadata(t *testing.T) {
+	s := newTestSession(t, 1)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.parquet")
+	if _, err := s.CopyTo(context.Background(), "SELECT 1 AS a, 'NaN'::DOUBLE AS d", path, nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := runJob(t, s, &Job{Program: mustCompile(t, "root r\nrecord r\nfield a integer\nmeta field d double"), Files: []File{{path, "a.parquet"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.want(t, map[string][]string{"r": {"1|1|nan|true|1|a.parquet|1"}})
+	got, err = runJob(t, s, &Job{Program: mustCompile(t, "root r\nrecord r\nfield a integer\nfield d double"), Files: []File{{path, "a.parquet"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.want(t, map[string][]string{"_rejects": {`a.parquet|1|∅|∅|∅|d|not_finite|NaN cannot be part of an identity|{"a":1,"d":"NaN"}`}})
+	if err := os.WriteFile(path, []byte("PAR1xxxx"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = runJob(t, s, &Job{Program: mustCompile(t, "root r\nrecord r\nfield a integer"), Files: []File{{path, "a.parquet"}}})
+	wantDiag(t, err, diag.IngestInput, "a.parquet", "cannot be read to its end")
+}
+
+// TestDocumentedExample keeps docs/ingest.md true.
+func TestDocumentedExample(t *testing.T) {
+	src := "root order\nrecord order\nfield order_id varchar required\nfield total decimal(18,2)\nref customer customer required\nchild tags varchar\nchild items {\nfield sku varchar\nfield qty integer\n}\nrecord customer\nfield name varchar\nfield email varchar"
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "ingest.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(doc), "```json\n")
+	lines, _, _ := strings.Cut(rest, "```")
+	got, err := runJob(t, newTestSession(t, 1), &Job{Program: mustCompile(t, src), Files: writeInput(t, map[string]string{"2026-01.ndjson": lines})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.want(t, map[string][]string{
+		"order":    {"1|o-1|12.50|1|2|1|true|1|2026-01.ndjson|1", "2|o-2|99.90|1|∅|2|true|1|2026-01.ndjson|2"},
+		"customer": {"1|Ada|ada@example.org|false|2|2026-01.ndjson|1"},
+	})
+	for i, name := range []string{"order"} {
+		for k, row := range readTable(t, newTestSession(t, 1), got.staged.Outputs[i]) {
+			if id := strings.Split(row, "|")[1][:4]; !strings.Contains(string(doc), "| "+string(rune('1'+k))+" | "+id+"… |") {
+				t.Errorf("%s: the page shows another id than %s", name, id)
+			}
+		}
+	}
+	w := strings.Split(got.tables["_rejects"][0], "|")
+	if shown := "| " + strings.Join([]string{w[0], w[1], w[2], w[5], w[6], w[7]}, " | ") + " |"; !strings.Contains(string(doc), shown) {
+		t.Errorf("the page does not show %s", shown)
+	}
+}
