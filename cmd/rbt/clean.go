@@ -35,8 +35,8 @@ tests. Nothing that is published is touched. A folder that holds anything else i
 
 // artifactNames are what rbt writes into a target folder.
 var artifactNames = []string{
-	".lock", "cache", "catalog.json", "compiled", "failed", "failures", "logs", "manifest.json", "run_results.json",
-	"sources.json", "tmp",
+	".lock", "cache", "catalog.json", "compiled", "failed", "failures", "last_run.json", "logs", "manifest.json",
+	"run_results.json", "sources.json", "tmp",
 }
 
 func isArtifact(name string) bool {

@@ -90,7 +90,7 @@ func runRun(ctx context.Context, sys *system, o runOptions) error {
 		if e.Kind == engine.EventNodeStarted && p.Steps[e.Number-1].Action == plan.ActionUnchanged {
 			return // its one line says that nothing was done
 		}
-		show.Event(numbered(e, len(p.Steps), len(p.Late)))
+		show.Event(e)
 	})
 	if err != nil {
 		return err
@@ -128,6 +128,21 @@ func runRun(ctx context.Context, sys *system, o runOptions) error {
 		Command: "run", InvocationID: s.invocationID, RunStartedAt: s.started, State: &recovered.State,
 		Workers: o.threads, FailFast: o.failFast, FullRefresh: o.fullRefresh, StoreFailures: o.storeFailures,
 	})
+	return s.finish(ctx, p, result, err, "run", map[string]any{
+		"select": orEmpty(o.selected), "exclude": orEmpty(o.excluded), "full_refresh": o.fullRefresh, "vars": o.vars, "var": orEmpty(o.varList),
+		"target": s.p.Target,
+	})
+}
+
+// finish writes the artifacts of a command and settles how it ended.
+func (s *session) finish(ctx context.Context, p *plan.Plan, result *engine.Result, err error, command string, args map[string]any) error {
+	if result != nil {
+		inv := engine.Invocation{ID: s.invocationID, Command: command, Started: s.started, Generated: s.sys.now(), Args: args}
+		// Results are written however the command ended.
+		if werr := s.engine.WriteArtifacts(context.WithoutCancel(ctx), p, result, inv); werr != nil && err == nil {
+			err = werr
+		}
+	}
 	if err != nil {
 		return s.fail(lakeError(err))
 	}
@@ -169,19 +184,6 @@ func (s *session) tellRecovered(show *ui, r lake.Recovered, p *plan.Plan) {
 	for _, path := range p.Foreign {
 		say("warn", "%s lies in the lake, and no run of rbt published it", path)
 	}
-}
-
-// numbered counts the tests that come after publishing on from the nodes, so
-// that a run has one sequence of numbers.
-func numbered(e engine.Event, steps, late int) engine.Event {
-	switch e.Kind {
-	case engine.EventTestFinished:
-		e.Number += steps
-		e.Total = steps + late
-	case engine.EventRunStarted, engine.EventNodeStarted, engine.EventNodeFinished, engine.EventRunFinished:
-		e.Total = steps + late
-	}
-	return e
 }
 
 // planNames are what the lines of a run will name.

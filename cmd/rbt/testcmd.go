@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+
+	"rbt/engine"
+	"rbt/internal/plan"
+)
+
+func newTestCommand(sys *system) commandSpec {
+	return commandSpec{
+		Command: &cli.Command{
+			Name: "test", Usage: "run tests on what is published",
+			Description: `Runs assertions, singular tests and unit tests. -s m runs the tests that look at m. Nothing is
+built and nothing in the lake changes; a run beside it is not disturbed.`,
+			Flags: flags(selectFlags(), []cli.Flag{
+				&cli.StringFlag{Name: "threads", Usage: "run `N` tests at once"},
+				&cli.BoolFlag{Name: "fail-fast", Aliases: []string{"x"}, Usage: "start nothing more after the first failure"},
+				&cli.BoolFlag{Name: "store-failures", Usage: "keep failing rows under target/failures"},
+			}, commonFlags()),
+			Action: func(c *cli.Context) error {
+				common, err := readCommon(c, sys)
+				if err != nil {
+					return err
+				}
+				o := testOptions{commonOptions: common, selectOptions: readSelect(c), failFast: c.Bool("fail-fast"), storeFailures: c.Bool("store-failures")}
+				if o.threads, err = positive(c, "threads"); err != nil {
+					return err
+				}
+				return runTest(c.Context, sys, o)
+			},
+		},
+		examples: []string{"rbt test", "rbt test -s fct_orders", "rbt test -s tag:gold --store-failures"},
+	}
+}
+
+type testOptions struct {
+	commonOptions
+	selectOptions
+	threads       int // 0 leaves it to the project
+	failFast      bool
+	storeFailures bool
+}
+
+func runTest(ctx context.Context, sys *system, o testOptions) error {
+	w, err := load(ctx, sys, o.commonOptions)
+	if err != nil {
+		return err
+	}
+	var show *ui
+	s, err := w.open(ctx, true, func(e engine.Event) { show.Event(e) })
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	state, err := s.lake.ReadState(ctx)
+	if err != nil {
+		return s.fail(lakeError(err))
+	}
+	po := s.planOptions(o.selectOptions)
+	po.Tests = true
+	p, err := s.plan(ctx, &state, po)
+	if err != nil {
+		return err
+	}
+	show = s.newUI(len(p.Late), testNames(p))
+	defer show.Close()
+	result, err := s.engine.Test(ctx, p, engine.RunOptions{
+		Command: "test", InvocationID: s.invocationID, RunStartedAt: s.started, State: &state,
+		Workers: o.threads, FailFast: o.failFast, StoreFailures: o.storeFailures,
+	})
+	return s.finish(ctx, p, result, err, "test", map[string]any{"select": orEmpty(o.selected), "exclude": orEmpty(o.excluded)})
+}
+
+func testNames(p *plan.Plan) []string {
+	var names []string
+	for _, t := range p.Late {
+		names = append(names, t.Test.Name)
+	}
+	return names
+}
