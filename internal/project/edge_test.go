@@ -70,3 +70,95 @@ func TestManyUnknown(t *testing.T) {
 		t.Errorf("got %v\n%s", got, diag.RenderList(list, p.SourceText))
 	}
 }
+
+// TestDisabled: what is disabled is gone, and a reference to it says so.
+func TestDisabled(t *testing.T) {
+	p := good(t, `
+-- models/a.sql --
+---
+enabled: false
+tests: [not_null: x]
+unit_tests: [{name: u, expect: {rows: []}}]
+---
+select 1
+-- models/v2/a.sql --
+---
+tests: [unique: x]
+---
+select 2 as x
+-- models/off.sql --
+{{ config(enabled=false) }}select 1
+-- models/b.sql --
+select * from {{ ref('a') }}
+-- seeds/s.csv --
+x
+1
+-- models/s.yml --
+seeds: [{name: s, enabled: false, tests: [not_null: x]}]
+`)
+	if len(p.Models) != 2 || p.model(t, "a").File != "models/v2/a.sql" || len(p.Tests) != 1 || len(p.UnitTests) != 0 || len(p.Seeds) != 0 {
+		t.Errorf("got %d models, %d tests, %d unit tests", len(p.Models), len(p.Tests), len(p.UnitTests))
+	}
+	for name, file := range map[string]string{"off": "models/off.sql", "s": "seeds/s.csv"} {
+		_, list := compileText(&rendering{p: p}, "{{ ref('"+name+"') }}")
+		if len(list) != 1 || list[0].Code != diag.DisabledRef || list[0].Notes[0].Pos.File != file {
+			t.Errorf("%s: got %v", name, list)
+		}
+	}
+}
+
+// TestConfigOfTests: config() in singular tests and in test blocks counts.
+func TestConfigOfTests(t *testing.T) {
+	archive := `
+-- tests/one.sql --
+{{ config(severity='warn', tags=['t'], error_if='>3', where='a > 1') }}select * from {{ ref('m') }}
+-- tests/off.sql --
+{{ config(enabled=false) }}select 1
+-- tests/generic/g.sql --
+{% test soft(model, column_name, to=none) %}{{ config(severity='warn', limit=5) }}select {{ column_name }} from {{ model }}, {{ to }}{% endtest %}
+-- models/m.sql --
+---
+columns: {a: {tests: [soft, soft: {severity: error, where: b}, soft: {to: ref('m'), limit: 7}]}}
+---
+select 1 as a
+`
+	p := good(t, archive)
+	var got []string
+	for _, x := range p.Tests {
+		got = append(got, brief(x))
+	}
+	want := "singular() severity=warn error>3false where=a > 1 tags=[t]|soft(a) severity=warn limit=5|soft(a) where=b limit=5|soft(a) to=ref('m') severity=warn limit=7"
+	if strings.Join(got, "|") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, "|"), want)
+	}
+	_, list := load(t, archive+"-- tests/two.sql --\n---\nseverity: error\n---\n{{ config(severity='warn', sevrity='x', store_failures=true) }}select 1\n")
+	var problems []string
+	for _, d := range list {
+		problems = append(problems, d.Pos.String()+" "+string(d.Code))
+	}
+	if want := "tests/two.sql:4:11 RBT1014,tests/two.sql:4:28 RBT1002,tests/two.sql:4:41 RBT1006"; strings.Join(problems, ",") != want {
+		t.Errorf("got %v", problems)
+	}
+}
+
+func TestOverrideNames(t *testing.T) {
+	_, list := load(t, `
+-- macros/m.sql --
+{% macro cents(x) %}{% endmacro %}
+-- models/m.sql --
+---
+unit_tests:
+  - name: u
+    overrides: {macros: {cents: 1, is_incremental: true, dbt.dateadd: x, dbt_utils.star: y, run_query: z}}
+    expect: {rows: []}
+  - name: v
+    overrides:
+      macros: {cent: 1}
+    expect: {rows: []}
+---
+select 1
+`)
+	if want := `models/m.sql:8:15: there is no macro "cent" to override [RBT1011]`; list.Error() != want {
+		t.Errorf("got %s", list.Error())
+	}
+}

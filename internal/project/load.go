@@ -30,9 +30,11 @@ type loader struct {
 	units    []*UnitTest
 	singular []*singularFile
 
-	testFiles  []foundFile
-	macroTexts []string   // of p.macros
-	late       []*decoder // of project.yml and .yml files, parts of which are read at the end
+	testFiles     []foundFile
+	macroTexts    []string // of p.macros
+	disabledSeeds []*Seed
+	known         map[string]bool // functions and macros that a unit test may replace
+	late          []*decoder      // of project.yml and .yml files, parts of which are read at the end
 }
 
 // modelFile is one file of models/ while it is loaded.
@@ -193,6 +195,9 @@ func (l *loader) prepareFolders() {
 		if !exists(dir) {
 			w := diag.Errorf(diag.BadPath, d.pos(e.key), "there is no folder %q under %s", e.name, l.settings.dirs["models"])
 			w.Severity = diag.Warning
+			if below, ok := strings.CutPrefix(path, l.settings.dirs["models"]+"/"); ok {
+				w = w.WithHint("write %q: folders are named from there", below)
+			}
 			d.add(w)
 		}
 	}

@@ -190,6 +190,7 @@ type Test struct {
 	Refs []Ref
 
 	snippets []snippet
+	said     fields // what YAML says of severity and the like
 }
 
 // TestArgs are the arguments of a generic test; which are set depends on Kind.
@@ -236,7 +237,8 @@ type UnitTest struct {
 	Now         *time.Time     // frozen run_started_at
 	Pos         diag.Pos
 
-	modelPos diag.Pos
+	modelPos  diag.Pos
+	macrosPos diag.Pos
 }
 
 // Fixture is rows of one input (or of what is expected): exactly one of Rows,

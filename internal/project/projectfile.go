@@ -148,7 +148,7 @@ func (l *loader) targets(f fields) {
 		case !ok:
 		case e.name == chosen && t.has("lake"):
 			lakePos = t.pos("lake")
-		case e.name != chosen:
+		case e.name != chosen && !isNull(e.value):
 			scratch := &Project{Dir: l.p.Dir, realDir: l.p.realDir}
 			l.readSettings(f.d, overlayNode(f.at, t.at), scratch, false)
 			lakes = append(lakes, lakeDir{scratch.LakeDir, t.pos("lake"), e.name})

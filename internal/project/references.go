@@ -140,7 +140,7 @@ func (p *Project) lookup(c refCall) (Ref, *diag.Diagnostic) {
 	name := c.name()
 	if t, ok := p.index.nodes[folded(name)]; ok {
 		if t.disabled != "" {
-			d := diag.Errorf(diag.DisabledRef, diag.Pos{}, "the model %q is disabled", t.node).
+			d := diag.Errorf(diag.DisabledRef, diag.Pos{}, "%q is disabled", t.node).
 				WithNote(diag.Pos{File: t.disabled}, "it has `enabled: false`")
 			return Ref{}, &d
 		}

@@ -86,6 +86,9 @@ func (l *loader) settleNames() {
 	l.settleSeeds()
 	var all []named
 	for _, mf := range l.models {
+		if !mf.cfg.enabled {
+			continue
+		}
 		pos := diag.Pos{File: mf.rel}
 		if problem := nameProblem(mf.m.Name); problem != "" {
 			d := badName(pos, "a model", mf.m.Name, problem)
@@ -126,12 +129,20 @@ func (l *loader) settleNames() {
 
 func (l *loader) fillIndex() {
 	ix := l.p.index
+	// Disabled ones first: an enabled one of the same name is what is meant.
+	for _, mf := range l.models {
+		if !mf.cfg.enabled {
+			ix.add(mf.m.Name, target{node: mf.m.Name, disabled: mf.rel})
+		}
+	}
+	for _, s := range l.disabledSeeds {
+		ix.add(s.Name, target{node: s.Name, disabled: s.File})
+	}
 	for _, s := range l.p.Seeds {
 		ix.add(s.Name, target{node: s.Name})
 	}
 	for _, mf := range l.models {
 		if !mf.cfg.enabled {
-			ix.add(mf.m.Name, target{node: mf.m.Name, disabled: mf.rel})
 			continue
 		}
 		for _, o := range mf.m.Outputs() {
@@ -182,6 +193,7 @@ func (l *loader) settleSeeds() {
 		}
 		said[key] = spec
 		if !spec.enabled {
+			l.disabledSeeds = append(l.disabledSeeds, seed)
 			l.p.Seeds = slices.DeleteFunc(l.p.Seeds, func(s *Seed) bool { return s == seed })
 			continue
 		}
@@ -200,6 +212,11 @@ func (l *loader) settleSeeds() {
 func (l *loader) settleModels() {
 	for _, mf := range l.models {
 		if !mf.cfg.enabled {
+			// Only config() in the body may say so as late as this.
+			if t := l.p.index.nodes[folded(mf.m.Name)]; t.node == mf.m.Name && t.disabled == "" && mf.m.Template != nil {
+				l.p.index.nodes[folded(mf.m.Name)] = target{node: mf.m.Name, disabled: mf.rel}
+			}
+			l.diags = append(l.diags, mf.d.diags...)
 			continue
 		}
 		mf.cfg.fill(mf.m)

@@ -5,28 +5,24 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	"rbt/internal/diag"
+	"rbt/internal/jinja"
 )
 
 // settleTests adds the singular tests, resolves what tests name, and names them.
 func (l *loader) settleTests() {
 	p := l.p
-	disabled := map[string]bool{}
-	for _, mf := range l.models {
-		if !mf.cfg.enabled {
-			disabled[mf.m.Name] = true
-		}
-	}
-	p.Tests = slices.DeleteFunc(p.Tests, func(t *Test) bool { return disabled[t.Node] })
 	for _, s := range l.singular {
 		if s.t != nil && s.enabled {
 			p.Tests = append(p.Tests, s.t)
 		}
 	}
+	l.configureTests()
 	for _, t := range p.Tests {
 		l.resolveTest(t)
 	}
@@ -250,6 +246,34 @@ func (l *loader) settleUnitTests() {
 	})
 }
 
+// overridable gives the functions and macros that a unit test may replace.
+func (l *loader) overridable() map[string]bool {
+	known := map[string]bool{}
+	for name, v := range l.p.globals {
+		if _, ok := v.(jinja.Func); ok {
+			known[name] = true
+		}
+	}
+	known["execute"] = true
+	add := func(prefix string, infos []jinja.MacroInfo) {
+		for _, m := range infos {
+			if m.Kind == "macro" {
+				known[prefix+m.Name] = true
+			}
+		}
+	}
+	for _, t := range l.p.macros {
+		add("", t.Macros())
+	}
+	for space, file := range builtinSpaces {
+		add(space+".", builtinTemplate(file).Macros())
+	}
+	for _, name := range bareMacros {
+		known[name] = true
+	}
+	return known
+}
+
 func (l *loader) checkUnitTest(u *UnitTest, m *Model) {
 	if m.Materialization == Ingest {
 		l.report(diag.Errorf(diag.Misplaced, u.Pos, "an ingest has no SQL, so that it has no unit tests"))
@@ -257,6 +281,19 @@ func (l *loader) checkUnitTest(u *UnitTest, m *Model) {
 	if u.ExpectTable != nil && m.Materialization != Incremental {
 		l.report(diag.Errorf(diag.Misplaced, u.ExpectTable.Pos, "`expect_table` is for incremental models, %s is a %s", m.Name, m.Materialization).
 			WithHint("write `expect:`"))
+	}
+	if len(u.Macros) > 0 && l.known == nil {
+		l.known = l.overridable()
+	}
+	for _, name := range sortedKeys(u.Macros) {
+		if l.known[name] {
+			continue
+		}
+		d := diag.Errorf(diag.UnknownNode, u.macrosPos, "there is no macro %q to override", name)
+		if hint := suggestion(name, slices.Collect(maps.Keys(l.known))); hint != "" {
+			d = d.WithHint("%s", hint)
+		}
+		l.report(d)
 	}
 	for i := range u.Given {
 		g := &u.Given[i]

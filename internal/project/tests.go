@@ -260,6 +260,7 @@ func (f fields) testConfig(t *Test) {
 	if f.text("severity") == "warn" {
 		t.Severity = diag.Warning
 	}
+	t.said = f
 	t.WarnIf, t.ErrorIf = f.threshold("warn_if"), f.threshold("error_if")
 	t.Where = strings.TrimSpace(f.text("where"))
 	t.snippets = append(t.snippets, snippet{&t.Where, f.node("where"), f.d.file})

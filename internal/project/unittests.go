@@ -59,6 +59,7 @@ func (f fields) unitTest(model string) *UnitTest {
 		t.ExpectTable = &final
 	}
 	over := f.table("overrides")
+	t.macrosPos = over.pos("macros")
 	t.Vars, t.Macros = over.values("vars"), over.values("macros")
 	t.Now = f.moment("now")
 	if t.Name == "" || !cfg.boolean("enabled", true) {
