@@ -42,7 +42,7 @@ func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
 		if err := b.bindStaged(ctx, staged, o); err != nil {
 			return err
 		}
-		if len(o.Kept) > 0 {
+		if len(o.Kept) > 0 && (b.step.Node.Model == nil || b.step.Node.Model.Records == nil) {
 			parts[strings.ToLower(o.Relation)] = subject{from: "(" + scanFiles(paths(o), o.Columns) + ")", columns: o.Columns}
 		}
 	}
@@ -72,21 +72,31 @@ func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
 
 // bindStaged makes the name of an output mean what is staged.
 func (b *builder) bindStaged(ctx context.Context, staged materialize.Staged, o materialize.StagedOutput) error {
-	relation := o.Relation
-	if relation == "" {
-		relation = b.step.Node.Name
+	n := b.step.Node
+	r, ok := b.run.catalog.lookup("main", orWord(o.Relation, n.Name))
+	if !ok {
+		return nil // what an ingest keeps for itself
 	}
-	// The root of an ingest is the node's own name.
-	if r, ok := b.run.catalog.lookup("main", relation); ok {
-		relation = r.name
-	} else if b.step.Node.Model != nil && b.step.Node.Model.Materialization == project.Ingest {
-		relation = b.step.Node.Name
+	query, reads := staged.SQL, b.reads
+	switch {
+	case staged.SQL != "":
+	case n.Model != nil && n.Model.Records != nil:
+		var err error
+		if query, err = stagedIngest(n.Model, staged, o); err != nil {
+			return err
+		}
+		reads = nil
+	default:
+		query, reads = scanFiles(append(append([]string(nil), o.Kept...), paths(o)...), o.Columns), nil
 	}
-	if staged.SQL != "" {
-		return b.run.catalog.set(ctx, b.session, "main", relation, staged.SQL, b.reads)
+	return b.run.catalog.set(ctx, b.session, r, query, reads)
+}
+
+func orWord(a, b string) string {
+	if a != "" {
+		return a
 	}
-	files := append(append([]string(nil), o.Kept...), paths(o)...)
-	return b.run.catalog.set(ctx, b.session, "main", relation, scanFiles(files, o.Columns), nil)
+	return b
 }
 
 func paths(o materialize.StagedOutput) []string {

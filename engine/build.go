@@ -24,11 +24,17 @@ type builder struct {
 	text     statement
 	reads    []*relation // what the SQL reads
 	volatile string
+	// appending says that the Source holds only new rows.
+	appending bool
+	// records gives what an ingest read, which says more than the rows of all its
+	// tables together; nil for all else.
+	records func() int64
 }
 
 // build makes the data of a step and publishes it after its audit.
 func (b *builder) build(ctx context.Context) error {
 	n := b.step.Node
+	b.appending = b.step.Incremental
 	source, form, folder, err := b.source(ctx)
 	if err != nil {
 		return inFile(err, n.File)
@@ -36,7 +42,7 @@ func (b *builder) build(ctx context.Context) error {
 	target := materialize.Target{
 		Lake: b.run.e.o.Lake, Name: n.Name, Folder: folder, Form: form, RunID: b.run.o.InvocationID,
 		Fingerprint: b.decision.Fingerprint, Inputs: b.decision.Inputs, TestsHash: b.step.TestsHash,
-		Append: b.step.Incremental, FullRefresh: b.run.o.FullRefresh, FailedDir: b.run.failedDir(), Now: b.run.e.o.Now,
+		Append: b.appending, FullRefresh: b.run.o.FullRefresh, FailedDir: b.run.failedDir(), Now: b.run.e.o.Now,
 	}
 	if b.ownsLateTests() {
 		target.TestsHash = "" // until they have passed
@@ -66,6 +72,9 @@ func (b *builder) build(ctx context.Context) error {
 func (b *builder) publish(p materialize.Published) {
 	n := b.result
 	n.Status, n.Rows, n.Bytes = StatusSuccess, p.Rows, p.Bytes
+	if b.records != nil {
+		n.Rows = b.records()
+	}
 	if p.Manifest != nil && p.Receipt.Form == lake.FormIncremental {
 		n.Parts = len(p.Manifest.Parts)
 	}

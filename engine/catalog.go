@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,6 +34,16 @@ type publishedNode struct {
 	files   func(relation string) []string // absolute
 	foreign bool
 	damage  error
+}
+
+// folder gives the parts of an ingest that lie in a folder of the node.
+func (p publishedNode) folder(name string) []string {
+	for _, o := range p.receipt.Outputs {
+		if len(o.Files) > 0 && path.Base(path.Dir(o.Files[0].Path)) == name {
+			return p.files(o.Relation)
+		}
+	}
+	return nil
 }
 
 // relation is one name that SQL may read.
@@ -103,13 +114,13 @@ func (c *catalog) bindRefs(ctx context.Context, s *session, refs []project.Ref) 
 	return bound, nil
 }
 
-// bind makes a relation known to the engine. path holds the relations for whose
+// bind makes a relation known to the engine. chain holds the relations for whose
 // sake it is bound, for views that were published at different times and have
 // come to read each other.
-func (c *catalog) bind(ctx context.Context, s *session, r *relation, path []*relation) error {
-	if slices.Contains(path, r) {
-		names := make([]string, 0, len(path)+1)
-		for _, p := range append(path, r) {
+func (c *catalog) bind(ctx context.Context, s *session, r *relation, chain []*relation) error {
+	if slices.Contains(chain, r) {
+		names := make([]string, 0, len(chain)+1)
+		for _, p := range append(chain, r) {
 			names = append(names, p.name)
 		}
 		return fmt.Errorf("views as they are published read each other: %s; run them again", strings.Join(names, " -> "))
@@ -117,20 +128,20 @@ func (c *catalog) bind(ctx context.Context, s *session, r *relation, path []*rel
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.bound {
-		fresh, err := c.fresh(ctx, s, r, path)
+		fresh, err := c.fresh(ctx, s, r, chain)
 		if err != nil || fresh {
 			return err
 		}
 	}
-	return c.define(ctx, s, r, append(slices.Clip(path), r))
+	return c.define(ctx, s, r, append(slices.Clip(chain), r))
 }
 
 // fresh reports whether all that a bound view reads still means the same. r.mu
 // is held.
-func (c *catalog) fresh(ctx context.Context, s *session, r *relation, path []*relation) (bool, error) {
+func (c *catalog) fresh(ctx context.Context, s *session, r *relation, chain []*relation) (bool, error) {
 	fresh := true
 	for p, version := range r.parents {
-		if err := c.bind(ctx, s, p, append(slices.Clip(path), r)); err != nil {
+		if err := c.bind(ctx, s, p, append(slices.Clip(chain), r)); err != nil {
 			return false, err
 		}
 		p.mu.Lock()
@@ -141,12 +152,12 @@ func (c *catalog) fresh(ctx context.Context, s *session, r *relation, path []*re
 }
 
 // define gives a relation its meaning. r.mu is held.
-func (c *catalog) define(ctx context.Context, s *session, r *relation, path []*relation) error {
+func (c *catalog) define(ctx context.Context, s *session, r *relation, chain []*relation) error {
 	switch n := r.node; {
 	case n.Source != nil:
 		return c.defineSource(ctx, s, r)
 	case n.Model != nil && n.Model.Materialization == project.Ephemeral:
-		return c.defineView(ctx, s, r, n.Full.SQL, n.Refs, path)
+		return c.defineView(ctx, s, r, n.Full.SQL, n.Refs, chain)
 	}
 	pub, ok, err := c.published(r.node)
 	if err != nil {
@@ -163,12 +174,20 @@ func (c *catalog) define(ctx context.Context, s *session, r *relation, path []*r
 		if err != nil {
 			return err
 		}
-		return c.defineView(ctx, s, r, pub.receipt.SQL, refs, path)
+		return c.defineView(ctx, s, r, pub.receipt.SQL, refs, chain)
 	}
 	for _, o := range pub.receipt.Outputs {
-		if strings.EqualFold(o.Relation, r.name) || r.output == "" && len(pub.receipt.Outputs) == 1 {
-			return c.create(ctx, s, r, scanFiles(pub.files(o.Relation), o.Columns), nil, true)
+		if !strings.EqualFold(o.Relation, r.name) && (r.output != "" || len(pub.receipt.Outputs) > 1) {
+			continue
 		}
+		query := scanFiles(pub.files(o.Relation), o.Columns)
+		if pub.receipt.Form == lake.FormIngest && r.node.Model != nil && r.node.Model.Records != nil {
+			var err error
+			if query, err = ingestRelation(r.node.Model, o.Relation, o.Columns, pub.files(o.Relation), pub.folder); err != nil {
+				return err
+			}
+		}
+		return c.create(ctx, s, r, query, nil, true)
 	}
 	return fmt.Errorf("read %s: its receipt lists no relation %s; run it again", r.node.Name, r.name)
 }
@@ -202,7 +221,7 @@ func refTo(r *relation) project.Ref {
 }
 
 // defineView makes a view with this SQL after all that it reads.
-func (c *catalog) defineView(ctx context.Context, s *session, r *relation, sql string, refs []project.Ref, path []*relation) error {
+func (c *catalog) defineView(ctx context.Context, s *session, r *relation, sql string, refs []project.Ref, chain []*relation) error {
 	st, err := oneQuery(sql)
 	if err != nil {
 		return fmt.Errorf("read the view %s: %w", r.node.Name, err)
@@ -213,7 +232,7 @@ func (c *catalog) defineView(ctx context.Context, s *session, r *relation, sql s
 		if !ok {
 			continue // the engine will say that it does not exist
 		}
-		if err := c.bind(ctx, s, p, path); err != nil {
+		if err := c.bind(ctx, s, p, chain); err != nil {
 			return err
 		}
 		p.mu.Lock()
@@ -256,11 +275,7 @@ func (c *catalog) create(ctx context.Context, s *session, r *relation, query str
 }
 
 // set gives a relation a meaning for the time of an audit: what is staged.
-func (c *catalog) set(ctx context.Context, s *session, schema, name, query string, parents []*relation) error {
-	r, ok := c.lookup(schema, name)
-	if !ok {
-		return fmt.Errorf("the project has no relation %s.%s", schema, name)
-	}
+func (c *catalog) set(ctx context.Context, s *session, r *relation, query string, parents []*relation) error {
 	versions := map[*relation]int{}
 	for _, p := range parents {
 		if p == r {

@@ -23,6 +23,8 @@ type Options struct {
 	Now func() time.Time
 	// Events gets what happens, one event at a time, in order; nil drops them.
 	Events func(Event)
+	// Version is rbt's own, as an ingest records it.
+	Version string
 	// PID names the folder of temporary files under target/.
 	PID int
 	// Grace is how long a cancelled run waits for a query that does not return; 0

@@ -105,7 +105,7 @@ func (w *world) do(c command) (*Result, error) {
 	id := fmt.Sprintf("run-%d", w.run)
 	pl, list := plan.Build(ctx, p, &recovered.State, e.Parser(), plan.Options{
 		Selectors: plan.Selectors{Select: c.sel, Exclude: c.exclude}, FullRefresh: c.fullRefresh, Force: c.force, RunStartedAt: w.now, InvocationID: id,
-		EngineIdentity: e.Identity(), SourceFiles: e.SourceFiles, SeedHash: e.SeedHash, Tests: c.tests,
+		EngineIdentity: e.Identity(), SourceFiles: e.SourceFiles, SeedHash: e.SeedHash, IngestFiles: e.IngestFiles, Tests: c.tests,
 	})
 	if err := list.Err(); err != nil {
 		return nil, err
