@@ -48,7 +48,6 @@ type modelFile struct {
 	columns []columnSpec
 	tests   []*Test
 	units   []*UnitTest
-	nameAt  diag.Pos
 }
 
 // Load reads the whole project. It collects every problem and never stops at the

@@ -148,6 +148,3 @@ func quotedEnd(text string, start int) int {
 
 // quoteName gives a name as SQL takes it.
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// quoteText gives a text as an SQL literal.
-func quoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -54,6 +54,19 @@ func realPath(path string) string {
 	}
 }
 
+// foreignPath says why a path can be none that rbt reads or writes, "" if it can.
+func foreignPath(text, verb string) string {
+	switch {
+	case strings.ContainsRune(text, 0):
+		return "the path holds a NUL character"
+	case strings.Contains(text, "://"):
+		return "the path is a URL: rbt " + verb
+	case text == "~" || strings.HasPrefix(text, "~/"):
+		return "the path begins with ~, which only a shell expands"
+	}
+	return ""
+}
+
 // expandRoot replaces a leading $name by the root's folder. problem is "" if
 // there is nothing wrong.
 func (p *Project) expandRoot(path string) (expanded, problem, hint string) {
@@ -70,10 +83,11 @@ func (p *Project) expandRoot(path string) (expanded, problem, hint string) {
 	for i, r := range p.roots {
 		names[i] = r.name
 	}
-	if len(names) == 0 {
-		return "", fmt.Sprintf("unknown root $%s", name), "declare it in project.yml: roots: {" + name + ": /folder}"
+	hint = suggestion(name, names)
+	if hint == "" {
+		hint = "declare it in project.yml, roots: {" + name + ": /folder}; a variable of the environment is \"{{ env_var('" + name + "') }}\""
 	}
-	return "", fmt.Sprintf("unknown root $%s", name), suggestion(name, names)
+	return "", fmt.Sprintf("unknown root $%s", name), hint
 }
 
 // inputPath turns a path or glob of a file into an absolute one and makes sure
@@ -91,11 +105,8 @@ func (p *Project) inputPath(d *decoder, n *yaml.Node) (string, bool) {
 	if text == "" {
 		return refuse("", "the path is empty")
 	}
-	if strings.ContainsRune(text, 0) {
-		return refuse("", "the path holds a NUL character")
-	}
-	if strings.Contains(text, "://") {
-		return refuse("", "the path is a URL: rbt reads files")
+	if problem := foreignPath(text, "reads files"); problem != "" {
+		return refuse("", "%s", problem)
 	}
 	expanded, problem, hint := p.expandRoot(text)
 	if problem != "" {
@@ -160,10 +171,8 @@ func (p *Project) outputDir(text string) (dir, problem, hint string) {
 	switch {
 	case problem != "":
 		return "", problem, hint
-	case strings.ContainsRune(text, 0):
-		return "", "the path holds a NUL character", ""
-	case strings.Contains(text, "://"):
-		return "", "the path is a URL: rbt writes to folders", ""
+	case foreignPath(text, "writes to folders") != "":
+		return "", foreignPath(text, "writes to folders"), ""
 	case isDrive(expanded) && runtime.GOOS != "windows":
 		return "", "the path names a Windows drive, which this system does not have", ""
 	case isAbs(expanded):

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -257,11 +258,18 @@ func (l *loader) readRoots(f fields, p *Project) {
 	for _, e := range f.entries("roots") {
 		dir := slashed(strings.TrimSpace(e.value.Value))
 		switch {
+		case e.value.Kind == yaml.ScalarNode && foreignPath(dir, "reads files") != "":
+			f.d.add(diag.Errorf(diag.BadPath, f.d.pos(e.value), "%s", foreignPath(dir, "reads files")))
+			continue
 		case e.value.Kind != yaml.ScalarNode || dir == "":
 			f.d.expected(e.value, "the root `"+e.name+"`", "a folder")
 			continue
 		case nameProblem(e.name) != "":
 			f.d.add(badName(f.d.pos(e.key), "a root", e.name, nameProblem(e.name)))
+			continue
+		}
+		if isDrive(dir) && runtime.GOOS != "windows" {
+			f.d.add(diag.Errorf(diag.BadPath, f.d.pos(e.value), "the path names a Windows drive, which this system does not have"))
 			continue
 		}
 		full := filepath.FromSlash(dir)

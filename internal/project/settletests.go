@@ -25,6 +25,8 @@ func (l *loader) settleTests() {
 	l.configureTests()
 	for _, t := range p.Tests {
 		l.resolveTest(t)
+		// The YAML trees would live as long as the project.
+		t.snippets, t.said = nil, fields{}
 	}
 	slices.SortStableFunc(p.Tests, func(a, b *Test) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Output, b.Output), a.Pos.Compare(b.Pos))
