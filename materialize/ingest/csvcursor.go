@@ -68,7 +68,9 @@ func (t *tap) cut(from, to int64) []byte {
 	return text
 }
 
-func newCSVCursor(in *input, file int, shift uint, size int, p *Program) (cursor, error) {
+// newCSVCursor reads the header. root is what a row is; nil where the type of a
+// record is decided by one of its fields.
+func newCSVCursor(in *input, file int, shift uint, size int, root *recType) (cursor, error) {
 	c := &csvCursor{in: in, file: file, shift: shift, size: size, tap: &tap{r: in.r}}
 	if head, _ := in.r.Peek(3); bytes.Equal(head, bom) {
 		in.r.Discard(3)
@@ -77,7 +79,7 @@ func newCSVCursor(in *input, file int, shift uint, size int, p *Program) (cursor
 	c.r = csv.NewReader(bufio.NewReader(c.tap))
 	c.r.FieldsPerRecord = -1
 	c.r.ReuseRecord = true
-	if p.root == nil {
+	if root == nil {
 		return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "root_by needs records with keys of their own; a CSV file has rows of one type").
 			WithHint("declare root: and one model a file format")
 	}
@@ -95,7 +97,7 @@ func newCSVCursor(in *input, file int, shift uint, size int, p *Program) (cursor
 			return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name, Line: 1}, "the column %q stands twice in the header", name)
 		}
 		seen[strings.Clone(name)] = true
-		path, column := csvTarget(&p.root.shape, p.root.node, strings.Clone(name))
+		path, column := csvTarget(&root.shape, root.node, strings.Clone(name))
 		c.columns = append(c.columns, column)
 		if !c.tree.put(path, i) {
 			return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name, Line: 1}, "the column %q names a value inside another column", name)

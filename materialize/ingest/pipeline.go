@@ -242,7 +242,7 @@ func (pl *pipeline) readFile(ctx context.Context, i int) (err error) {
 		return err
 	}
 	defer in.close()
-	cur, err := pl.cursor(ctx, in, i)
+	cur, err := openCursor(ctx, in, i, pl.shift, pl.j.ChunkBytes, pl.p)
 	if err != nil {
 		return err
 	}
@@ -281,20 +281,19 @@ func (pl *pipeline) readFile(ctx context.Context, i int) (err error) {
 	return err
 }
 
-// cursor picks the reader of a file's format.
-func (pl *pipeline) cursor(ctx context.Context, in *input, i int) (cursor, error) {
-	size := pl.j.ChunkBytes
-	switch decideFormat(in.name, pl.p.format, in.r, len(pl.p.recordPath) == 0) {
+// openCursor picks the reader of a file's format.
+func openCursor(ctx context.Context, in *input, i int, shift uint, size int, p *Program) (cursor, error) {
+	switch decideFormat(in.name, p.format, in.r, len(p.recordPath) == 0) {
 	case "ndjson":
-		return newLineCursor(in, i, pl.shift, size), nil
+		return newLineCursor(in, i, shift, size), nil
 	case "json":
-		return newDocCursor(in, i, pl.shift, size, pl.p.recordPath), nil
+		return newDocCursor(in, i, shift, size, p.recordPath), nil
 	case "csv":
-		return newCSVCursor(in, i, pl.shift, size, pl.p)
+		return newCSVCursor(in, i, shift, size, p.root)
 	case "arrow_ipc":
-		return newArrowCursor(in, i, pl.shift, size)
+		return newArrowCursor(in, i, shift, size)
 	default:
-		return newParquetCursor(ctx, in, i, pl.shift, size)
+		return newParquetCursor(ctx, in, i, shift, size)
 	}
 }
 
