@@ -25,6 +25,9 @@ type catalog struct {
 	// published gives what is published of a node, and where.
 	published func(n *plan.Node) (publishedNode, bool, error)
 	relations map[string]*relation // by relationKey
+
+	schemaMu sync.Mutex
+	schemas  map[string]bool // made in the engine, in lower case
 }
 
 // publishedNode is what a lake holds of a node, and the files of each of its
@@ -67,7 +70,7 @@ func relationKey(schema, name string) string {
 }
 
 func newCatalog(p *project.Project, g *plan.Graph, parser plan.Parser, published func(*plan.Node) (publishedNode, bool, error)) *catalog {
-	c := &catalog{project: p, parser: parser, published: published, relations: map[string]*relation{}}
+	c := &catalog{project: p, parser: parser, published: published, relations: map[string]*relation{}, schemas: map[string]bool{}}
 	for _, n := range g.Nodes() {
 		if n.Source != nil {
 			c.add(&relation{schema: n.Source.Group, name: n.Source.Name, node: n})
@@ -258,10 +261,8 @@ func (c *catalog) defineSource(ctx context.Context, s *session, r *relation) err
 
 // create makes the engine's view of a relation. r.mu is held.
 func (c *catalog) create(ctx context.Context, s *session, r *relation, query string, parents map[*relation]int, plain bool) error {
-	if r.schema != "main" {
-		if err := s.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+quoteIdent(r.schema)); err != nil {
-			return err
-		}
+	if err := c.schema(ctx, s, r.schema); err != nil {
+		return err
 	}
 	if err := s.Exec(ctx, "CREATE OR REPLACE VIEW "+relationName(r.schema, r.name)+" AS\n"+query); err != nil {
 		if r.table != nil {
@@ -271,6 +272,24 @@ func (c *catalog) create(ctx context.Context, s *session, r *relation, query str
 	}
 	r.version++
 	r.bound, r.parents, r.plain = true, parents, plain
+	return nil
+}
+
+// schema makes a schema once: IF NOT EXISTS does not keep two connections that
+// make it at one time from a write-write conflict.
+func (c *catalog) schema(ctx context.Context, s *session, name string) error {
+	if name == "main" {
+		return nil
+	}
+	c.schemaMu.Lock()
+	defer c.schemaMu.Unlock()
+	if c.schemas[strings.ToLower(name)] {
+		return nil
+	}
+	if err := s.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+quoteIdent(name)); err != nil {
+		return err
+	}
+	c.schemas[strings.ToLower(name)] = true
 	return nil
 }
 
