@@ -105,8 +105,8 @@ func TestReferenceErrors(t *testing.T) {
 		{"a name in a query that cannot be read", map[string]string{"models/a.sql": "select 1 as x\n", "models/b.sql": "pivot {{ ref('a') }} on a\n"},
 			"models/b.sql:1:25: \"a\" is also the name of a model, and whether it is meant here cannot be told in this query [RBT3003]"},
 		{"unknown, in two files", map[string]string{"models/a.sql": "select * from {{ ref('nope') }}\n", "models/b.sql": "select * from {{ ref('nada') }}\n"},
-			"models/a.sql:1:18: there is no model, seed or ingest output called \"nope\" [RBT2020]\n" +
-				"models/b.sql:1:18: there is no model, seed or ingest output called \"nada\" [RBT2020]"},
+			"models/a.sql:1:23: there is no model, seed or ingest output called \"nope\" [RBT2020]\n" +
+				"models/b.sql:1:23: there is no model, seed or ingest output called \"nada\" [RBT2020]"},
 		{"no SQL", map[string]string{"models/a.sql": "select 1,\n  BAD\n"}, "models/a.sql:2:3: bad SQL [RBT4005]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -554,7 +554,7 @@ func TestOrphans(t *testing.T) {
 	w.remove("models/old.sql")
 	w.write(map[string]string{"models/new.sql": "select 1 as a\n"})
 	_, diags := w.tryPlan()
-	if diff := cmp.Diff("models/m.sql:1:18: there is no model, seed or ingest output called \"old\" [RBT2020]", diags.Error()); diff != "" {
+	if diff := cmp.Diff("models/m.sql:1:23: there is no model, seed or ingest output called \"old\" [RBT2020]", diags.Error()); diff != "" {
 		t.Error(diff)
 	}
 	w.write(map[string]string{"models/m.sql": "select * from {{ ref('new') }}\n"})

@@ -58,7 +58,7 @@ func (x *identities) compare(s *Step) Decision {
 		d.Reasons = []string{unknownInputs}
 		return d
 	}
-	d.Reasons = Changes(r.Inputs, m.in)
+	d.Reasons = changes(r.Inputs, m.in)
 	if s.Node.Seed != nil && len(d.Reasons) > 0 && d.Reasons[0] == sqlChanged {
 		d.Reasons[0] = "seed file changed"
 	}

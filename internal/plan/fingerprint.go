@@ -120,10 +120,10 @@ const maxFiles = 3
 
 const sqlChanged = "sql changed"
 
-// Changes says in words what differs between what a node was made from and what
+// changes says in words what differs between what a node was made from and what
 // it would be made from now, sorted by kind; it is empty where nothing differs.
 // A parent whose entry is "" now is not known yet and not compared.
-func Changes(old, now lake.Inputs) []string {
+func changes(old, now lake.Inputs) []string {
 	var out []string
 	if old.SQL != now.SQL {
 		out = append(out, sqlChanged)
