@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"rbt/internal/diag"
 	"rbt/internal/lake"
 	"rbt/internal/plan"
 	"rbt/internal/project"
@@ -61,8 +63,8 @@ func runCompile(ctx context.Context, sys *system, o compileOptions) error {
 	}
 	defer s.close()
 	if o.inline != "" {
-		compiled, problems := s.p.CompileText(ctx, inlineFile, o.inline, 1, project.CompileOptions{RunStartedAt: s.started, InvocationID: s.invocationID})
-		if err := s.checked(ctx, problems); err != nil {
+		compiled, err := s.inline(ctx, o.inline)
+		if err != nil {
 			return err
 		}
 		_, err = io.WriteString(s.out, compiled.SQL+"\n")
@@ -81,6 +83,27 @@ func runCompile(ctx context.Context, sys *system, o compileOptions) error {
 
 // inlineFile is how places in the text of --inline are named.
 const inlineFile = "--inline"
+
+// inline compiles the text of --inline, which must be one query.
+func (s *session) inline(ctx context.Context, text string) (*project.Compiled, error) {
+	compiled, problems := s.p.CompileText(ctx, inlineFile, text, 1, project.CompileOptions{RunStartedAt: s.started, InvocationID: s.invocationID})
+	if err := s.checked(ctx, problems); err != nil {
+		return nil, err
+	}
+	_, err := s.engine.Parser().Scan(compiled.SQL)
+	var at interface {
+		SQLOffset() int
+		SQLDiagnostic(diag.Pos) diag.Diagnostic
+	}
+	if errors.As(err, &at) {
+		pos, _, _ := compiled.Result.Locate(at.SQLOffset())
+		err = at.SQLDiagnostic(pos)
+	}
+	if err != nil {
+		return nil, s.fail(err)
+	}
+	return compiled, nil
+}
 
 // writeCompiled writes the SQL of models to target/compiled, and one alone to
 // stdout as well.

@@ -93,7 +93,7 @@ func (w *workspace) warn(list diag.List) {
 		})
 		return
 	}
-	_, _ = io.WriteString(w.errOut, diag.RenderList(list, w.p.SourceText)+"\n")
+	_, _ = io.WriteString(w.errOut, renderProblems(list, w.p.SourceText)+"\n")
 }
 
 func countErrors(list diag.List) int {

@@ -10,7 +10,6 @@ import (
 
 	"rbt/engine"
 	"rbt/internal/plan"
-	"rbt/internal/project"
 )
 
 // defaultLimit is how many rows show prints, as in dbt.
@@ -95,11 +94,9 @@ func runShow(ctx context.Context, sys *system, o showOptions) error {
 		if show.Graph, err = s.graph(ctx); err != nil {
 			return err
 		}
-		compiled, problems := s.p.CompileText(ctx, inlineFile, o.inline, 1, project.CompileOptions{RunStartedAt: s.started, InvocationID: s.invocationID})
-		if err := s.checked(ctx, problems); err != nil {
+		if show.Compiled, err = s.inline(ctx, o.inline); err != nil {
 			return err
 		}
-		show.Compiled = compiled
 	} else if show.Graph, show.Node, err = s.oneNode(ctx, o.selected); err != nil {
 		return err
 	}

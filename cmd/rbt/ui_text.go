@@ -433,14 +433,30 @@ func doVerb(n int64) string {
 // others in one line.
 func renderError(err error, text diag.SourceText) string {
 	var list diag.List
-	if errors.As(err, &list) {
-		return diag.RenderList(list, text)
+	var one diag.Diagnostic
+	switch {
+	case errors.As(err, &list):
+	case errors.As(err, &one):
+		list = diag.List{one}
+	default:
+		return "error: " + err.Error() + "\n"
 	}
-	var d diag.Diagnostic
-	if errors.As(err, &d) {
-		return diag.Render(d, text)
+	return renderProblems(list, text)
+}
+
+// renderProblems renders diagnostics, an empty line between. A statement that is
+// refused because it is no query is shown by its place alone: it may hold a
+// password.
+func renderProblems(list diag.List, text diag.SourceText) string {
+	parts := make([]string, len(list))
+	for i, d := range list {
+		shown := text
+		if d.Code == diag.SQLNotAQuery || d.Code == diag.SQLTwoStatements {
+			shown = nil
+		}
+		parts[i] = diag.Render(d, shown)
 	}
-	return "error: " + err.Error() + "\n"
+	return strings.Join(parts, "\n")
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2fs", d.Seconds()) }
