@@ -61,6 +61,7 @@ func fiftyTests() string {
 // assertionCase is tests on the published model against plain SQL.
 type assertionCase struct {
 	name, front string
+	tests       int
 	plain       []string // the questions of the bare side; %s is the relation
 	targets     []target
 }
@@ -80,18 +81,18 @@ func assertionCases() []assertionCase {
 	}
 	return []assertionCase{
 		{
-			"not_null of all 17 columns, against a full scan", "tests:\n  - not_null: [" + strings.Join(wideColumns[:], ", ") + "]\n",
+			"not_null of all 17 columns, against a full scan", "tests:\n  - not_null: [" + strings.Join(wideColumns[:], ", ") + "]\n", len(wideColumns),
 			[]string{nullCounts()}, []target{cost(cpu, 0.1), cost(wall, 0.1)},
 		},
 		{
-			"accepted_values and range", "columns:\n  status: {tests: [{accepted_values: {values: " + acceptedStatus + "}}]}\n  quantity: {tests: [{range: {min: 1, max: 9}}]}\n",
+			"accepted_values and range", "columns:\n  status: {tests: [{accepted_values: {values: " + acceptedStatus + "}}]}\n  quantity: {tests: [{range: {min: 1, max: 9}}]}\n", 2,
 			[]string{
 				"SELECT count(*) FROM %s WHERE status NOT IN ('placed', 'paid', 'shipped', 'returned', 'cancelled')",
 				"SELECT count(*) FROM %s WHERE quantity < 1 OR quantity > 9",
 			}, []target{cost(cpu, 1.2), cost(wall, 1.2)},
 		},
 		{
-			"unique of one column, memory_limit 1GB", "columns:\n  id: {tests: [unique]}\n",
+			"unique of one column, memory_limit 1GB", "columns:\n  id: {tests: [unique]}\n", 1,
 			[]string{"SELECT count(*) FROM (SELECT id FROM %s GROUP BY id HAVING count(*) > 1)"},
 			[]target{{side: "rbt", metric: peak, max: memoryLimit + memoryRoom}},
 		},
@@ -121,7 +122,7 @@ func runAssertions(b *bench) error {
 			name: c.name + ", " + count(rows, "row"), base: "bare", targets: c.targets,
 			sides: []side{
 				{name: "bare", run: func() (usage, error) { _, u, err := b.ask(dir, "plain", bare); return u, err }},
-				{name: "rbt", run: func() (usage, error) { return b.runRbt(project, "test") }},
+				{name: "rbt", run: func() (usage, error) { return b.runTests(project, c.tests) }},
 			},
 		}); err != nil {
 			return err
@@ -168,7 +169,7 @@ func (b *bench) fiftyAssertions(rows int) error {
 	copying.outputs = nil
 	return b.compare(comparison{
 		name: "50 assertions on " + count(rows, "row") + ", against the COPY that wrote them", base: "bare COPY",
-		sides:   []side{copying, {name: "rbt test", run: func() (usage, error) { return b.runRbt(project, "test") }}},
+		sides:   []side{copying, {name: "rbt test", run: func() (usage, error) { return b.runTests(project, 50) }}},
 		targets: []target{{side: "rbt test", metric: cpu, against: "bare COPY", max: 1}, {side: "rbt test", metric: wall, against: "bare COPY", max: 1}},
 	})
 }
@@ -197,7 +198,7 @@ func (b *bench) unitTests() error {
 		return err
 	}
 	return b.compare(comparison{
-		name: "200 unit tests", sides: []side{{name: "rbt test", run: func() (usage, error) { return b.runRbt(project, "test") }}},
+		name: "200 unit tests", sides: []side{{name: "rbt test", run: func() (usage, error) { return b.runTests(project, 200) }}},
 		targets: []target{{side: "rbt test", metric: cpu, max: 3}},
 	})
 }
@@ -209,6 +210,6 @@ func (b *bench) growAssertions(rows int) error {
 		if err != nil {
 			return nil, err
 		}
-		return []side{{name: "rbt test", run: func() (usage, error) { return b.runRbt(project, "test") }}}, wideWithTests(dir, project, fiftyTests())
+		return []side{{name: "rbt test", run: func() (usage, error) { return b.runTests(project, 50) }}}, wideWithTests(dir, project, fiftyTests())
 	})
 }

@@ -41,8 +41,8 @@ func nestedTables() map[string][]string {
 		"structure":        {"_sid", "_occurrences", "spacegroup"},
 		"structure__sites": {"_parent_sid", "_idx", "x", "y", "z"},
 		"author":           {"_sid", "_occurrences", "name", "orcid"},
-		"crystal__tags":    {"_parent_sid", "_idx", "value"},
-		"crystal__authors": {"_parent_sid", "_idx", "author_sid"},
+		"tags":             {"_parent_sid", "_idx", "value"},
+		"authors":          {"_parent_sid", "_idx", "author_sid"},
 	}
 }
 
@@ -75,9 +75,9 @@ func nestedPlain(input, out string) []step {
 			generate_subscripts(p.structure.sites, 1) - 1 AS _idx FROM keep_structure k JOIN parsed p ON p.pos = k.pos)`},
 		{"author", `SELECT k.sid AS _sid, k.acid AS _content_id, k.n AS _occurrences, o.name, o.orcid
 			FROM keep_author k JOIN author_occ o ON o.nth = k.nth`},
-		{"crystal__tags", `SELECT k.sid AS _parent_sid, unnest(p.tags) AS value, generate_subscripts(p.tags, 1) - 1 AS _idx
+		{"tags", `SELECT k.sid AS _parent_sid, unnest(p.tags) AS value, generate_subscripts(p.tags, 1) - 1 AS _idx
 			FROM keep_crystal k JOIN parsed p ON p.pos = k.pos`},
-		{"crystal__authors", `SELECT k.sid AS _parent_sid, o.idx AS _idx, a.sid AS author_sid
+		{"authors", `SELECT k.sid AS _parent_sid, o.idx AS _idx, a.sid AS author_sid
 			FROM keep_crystal k JOIN author_occ o ON o.pos = k.pos JOIN keep_author a ON a.acid = o.acid`},
 	} {
 		steps = append(steps, step{Query: t[1], To: filepath.Join(out, t[0]+".parquet")})

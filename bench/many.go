@@ -71,6 +71,7 @@ func runMany(b *bench) error {
 		return b.growMany(sizes[1])
 	}
 	for _, n := range sizes {
+		b.logf("   project of %d models", n)
 		project, err := b.manyProjectDir(n)
 		if err != nil {
 			return err

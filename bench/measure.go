@@ -93,6 +93,19 @@ func (b *bench) runRbt(project string, args ...string) (usage, error) {
 	return b.child(b.command(project, b.rbt, args...))
 }
 
+// runTests is one call of `rbt test` in a project, in which so many tests must
+// have passed.
+func (b *bench) runTests(project string, passed int) (usage, error) {
+	var out tailBuffer
+	cmd := b.command(project, b.rbt, "test")
+	cmd.Stdout = &out
+	u, err := b.child(cmd)
+	if want := fmt.Sprintf("PASS=%d ", passed); err == nil && !bytes.Contains(out.Bytes(), []byte(want)) {
+		err = fmt.Errorf("not %d tests passed: %s", passed, tail(out.Bytes(), 1))
+	}
+	return u, err
+}
+
 // median of a metric over runs; 0 of none.
 func median(runs []usage, m metric) float64 {
 	if len(runs) == 0 {
