@@ -355,15 +355,19 @@ func (s *session) CopyTo(ctx context.Context, query, path string, metadata map[s
 		b.WriteString("}")
 	}
 	b.WriteString(")")
-	file := materialize.StagedFile{Path: path}
-	err := s.Query(ctx, b.String(), func(v []any) error {
+	file := materialize.StagedFile{Path: path, Rows: -1}
+	count := func(v []any) error {
 		n, ok := v[0].(int64)
 		if !ok {
 			return fmt.Errorf("copy to %s: the engine gave no row count", path)
 		}
 		file.Rows = n
 		return nil
-	})
+	}
+	err := s.Query(ctx, b.String(), count)
+	if err == nil && file.Rows < 0 { // PIVOT without IN is several statements, of which the last says nothing
+		err = s.Query(ctx, "SELECT num_rows FROM parquet_file_metadata("+quoteText(literalPath(path))+")", count)
+	}
 	if err == nil {
 		var info os.FileInfo
 		if info, err = os.Stat(path); err == nil {

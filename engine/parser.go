@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"rbt/internal/diag"
 	"rbt/internal/plan"
@@ -97,6 +98,9 @@ func parseTables(ctx context.Context, d *database, st statement) (plan.Tables, e
 		p := &sqlProblem{code: diag.SQLSyntax, offset: -1, msg: tree.Message}
 		if _, err := fmt.Sscan(tree.Position, &p.offset); err != nil {
 			p.offset = -1
+		}
+		if _, near, ok := strings.Cut(tree.Message, `at or near "`); ok {
+			p.width = utf8.RuneCountInString(strings.TrimSuffix(near, `"`))
 		}
 		return plan.Tables{}, p
 	}

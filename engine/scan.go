@@ -44,6 +44,7 @@ type statement struct {
 type sqlProblem struct {
 	code   diag.Code
 	offset int
+	width  int // characters that are meant; 0 is one
 	msg    string
 	hint   string
 }
@@ -57,7 +58,7 @@ func (p *sqlProblem) SQLOffset() int { return p.offset }
 // SQLDiagnostic turns the problem into a diagnostic at the place that belongs
 // to SQLOffset.
 func (p *sqlProblem) SQLDiagnostic(pos diag.Pos) diag.Diagnostic {
-	return diag.Diagnostic{Code: p.code, Pos: pos, Msg: p.msg, Hint: p.hint}
+	return diag.Diagnostic{Code: p.code, Pos: pos, Width: p.width, Msg: p.msg, Hint: p.hint}
 }
 
 // queryKeywords are the words with which a query that can stand in a
