@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -194,17 +193,9 @@ func (mf *modelFile) argumentPos(call diag.Pos, name string) diag.Pos {
 	if call.File != mf.rel || name == "" {
 		return call
 	}
-	start := 0
-	for line := mf.m.BodyLine; line < call.Line; line++ {
-		i := strings.IndexByte(mf.m.Body[start:], '\n')
-		if i < 0 {
-			return call
-		}
-		start += i + 1
-	}
-	for col := 1; col < call.Col && start < len(mf.m.Body); col++ {
-		_, size := utf8.DecodeRuneInString(mf.m.Body[start:])
-		start += size
+	start := offsetOf(mf.m.Body, diag.Pos{Line: call.Line - mf.m.BodyLine + 1, Col: call.Col})
+	if start < 0 {
+		return call
 	}
 	at := namedArgument(mf.m.Body[start:], name)
 	if at < 0 {

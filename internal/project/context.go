@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"rbt/internal/diag"
 	"rbt/internal/jinja"
@@ -164,7 +165,7 @@ func callRef(c *jinja.Call) (any, error) {
 	}
 	ref, problem := r.p.lookup(call)
 	if problem != nil {
-		return nil, *problem
+		return nil, r.atName(*problem, c, call.args[len(call.args)-1])
 	}
 	return r.refer(ref, c), nil
 }
@@ -184,7 +185,11 @@ func callSource(c *jinja.Call) (any, error) {
 	}
 	ref, problem := r.p.lookupSource(group, table)
 	if problem != nil {
-		return nil, *problem
+		name := table
+		if !r.p.hasGroup(group) {
+			name = group
+		}
+		return nil, r.atName(*problem, c, name)
 	}
 	return r.refer(ref, c), nil
 }
@@ -240,10 +245,60 @@ func callVar(c *jinja.Call) (any, error) {
 	}
 	d := diag.Errorf(diag.UnknownVar, c.Pos, "the variable %q is not set", name)
 	names := slices.Collect(maps.Keys(r.p.Vars))
+	d = r.atName(d, c, name)
 	if hint := suggestion(name, names); hint != "" {
 		return nil, d.WithHint("%s", hint)
 	}
 	return nil, d.WithHint("set it in project.yml under `vars:`, with --var %s=…, or give a default: var('%s', …)", name, name)
+}
+
+// atName moves a problem from the call to the name in quotes that is wrong; a
+// name that is not written there as it is (a variable, a sum) leaves it at the
+// call.
+func (r *rendering) atName(d diag.Diagnostic, c *jinja.Call, name string) diag.Diagnostic {
+	d.Pos = c.Pos
+	text, ok := r.p.SourceText(c.Pos.File)
+	if !ok {
+		return d
+	}
+	at := offsetOf(text, c.Pos)
+	if at < 0 {
+		return d
+	}
+	rest := text[at:]
+	// A call is closed where its arguments end; a name behind that is another's.
+	if end := strings.IndexByte(rest, ')'); end >= 0 {
+		rest = rest[:end]
+	}
+	for _, quote := range []string{"'", `"`} {
+		if i := strings.Index(rest, quote+name+quote); i >= 0 {
+			d.Pos.Line, d.Pos.Col = diag.LineCol(text, at+i+1)
+			d.Width = utf8.RuneCountInString(name)
+			return d
+		}
+	}
+	return d
+}
+
+// offsetOf gives the byte offset of a place in its text, -1 where the text has no
+// such place.
+func offsetOf(text string, pos diag.Pos) int {
+	at := 0
+	for range pos.Line - 1 {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return -1
+		}
+		at += i + 1
+	}
+	for range pos.Col - 1 {
+		if at >= len(text) {
+			return -1
+		}
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	return at
 }
 
 // detached gives a copy of a list or dict, so that a template that changes it

@@ -98,6 +98,7 @@ func TestContext(t *testing.T) {
 }
 
 func compileText(r *rendering, text string) (*Compiled, diag.List) {
+	r.p.texts.keep("t.sql", text, 1)
 	t, list := parseTemplate("t.sql", text)
 	if list != nil {
 		return nil, list
@@ -109,16 +110,16 @@ func compileText(r *rendering, text string) (*Compiled, diag.List) {
 func TestContextErrors(t *testing.T) {
 	p := good(t, small)
 	tests := []struct{ text, want string }{
-		{"select\n  {{ ref('bas') }}", `t.sql:2:6: there is no model, seed or ingest output called "bas" [RBT2020]`},
-		{"{{ ref('other', 'base') }}", `t.sql:1:4: ref names the project "other", and this one is "shop" [RBT2020]`},
-		{"{{ ref('base', v=3) }}", `t.sql:1:4: there is no model, seed or ingest output called "base_v3" [RBT2020]`},
+		{"select\n  {{ ref('bas') }}", `t.sql:2:11: there is no model, seed or ingest output called "bas" [RBT2020]`},
+		{"{{ ref('other', 'base') }}", `t.sql:1:18: ref names the project "other", and this one is "shop" [RBT2020]`},
+		{"{{ ref('base', v=3) }}", `t.sql:1:9: there is no model, seed or ingest output called "base_v3" [RBT2020]`},
 		{"{{ ref() }}", `t.sql:1:4: ref takes one name, or project and name [RBT2026]`},
 		{"{{ ref(base) }}", ``},
 		{"{{ ref('base', vv=1) }}", `t.sql:1:4: ref has no argument "vv" [RBT2026]`},
-		{"{{ source('raw', 'order') }}", `t.sql:1:4: the source "raw" has no table "order" [RBT2021]`},
-		{"{{ source('row', 'orders') }}", `t.sql:1:4: there is no source called "row" [RBT2021]`},
+		{"{{ source('raw', 'order') }}", `t.sql:1:19: the source "raw" has no table "order" [RBT2021]`},
+		{"{{ source('row', 'orders') }}", `t.sql:1:12: there is no source called "row" [RBT2021]`},
 		{"{{ source('raw') }}", `t.sql:1:4: source takes two names: source('group', 'table') [RBT2026]`},
-		{"a\n\n   {{ var('strat') }}", `t.sql:3:7: the variable "strat" is not set [RBT2022]`},
+		{"a\n\n   {{ var('strat') }}", `t.sql:3:12: the variable "strat" is not set [RBT2022]`},
 		{"{{ env_var('NOPE') }}", `t.sql:1:4: the environment variable NOPE is not set [RBT2023]`},
 		{"{{ env_var('RBT_SECRET_X', 'd') }}", `t.sql:1:4: the secret RBT_SECRET_X may be used in project.yml only [RBT2025]`},
 		{"{{ exceptions.raise_compiler_error('no ' ~ 1) }}", `t.sql:1:15: no 1 [RBT2007]`},
