@@ -210,8 +210,8 @@ func TestRolesFamiliesAndIDs(t *testing.T) {
 		"spare":  nil,
 		"A":      {"1|acme.x-1-1|0|true|1|a.ndjson|1", "2|acme.x-1-3|2|true|1|a.ndjson|3", "3|acme.x-1-5|4|true|1|a.ndjson|5", "4|acme.x-1-7|6|true|1|a.ndjson|7", "5|acme.x-1-9|8|true|1|a.ndjson|9"},
 		"B":      {"1|acme.x-1-2|1|true|1|a.ndjson|2", "2|acme.x-1-4|3|true|1|a.ndjson|4", "3|acme.x-1-6|5|true|1|a.ndjson|6", "4|acme.x-1-8|7|true|1|a.ndjson|8", "5|acme.x-1-10|9|true|1|a.ndjson|10"},
-		"_rejects": {`a.ndjson|11|216|12|$|∅|unknown_type|kind is "c", which root_by does not map|{"kind":"c"}`,
-			`a.ndjson|12|229|7|$|∅|unknown_type|kind, which names the record type, is missing or no string|{"v":1}`},
+		"_rejects": {`a.ndjson|11|190|12|$|∅|unknown_type|kind is "c", which root_by does not map|{"kind":"c"}`,
+			`a.ndjson|12|203|7|$|∅|unknown_type|kind, which names the record type, is missing or no string|{"v":1}`},
 	})
 
 	_, err = tryLoad(t, "root_by kind a=A b=B\nrecord A content_id identity=same\nfield v integer\nrecord B content_id identity=same\nfield v integer\nfamily f A B", `{"kind":"a","v":1}`, `{"kind":"b","v":1}`)

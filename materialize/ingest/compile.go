@@ -51,12 +51,6 @@ type compiler struct {
 	names    []string
 	compiled []*recType // by index into spec.Records; nil for a repeated or bad name
 	ordinal  int
-	seenRel  map[string]relationPlace
-}
-
-type relationPlace struct {
-	pos  diag.Pos
-	what string
 }
 
 func (c *compiler) errorf(code diag.Code, pos diag.Pos, hint, format string, args ...any) {

@@ -79,7 +79,6 @@ type listSlot struct {
 type frame struct {
 	slot, ref, list, extra int
 	pos                    int64
-	prefix                 string // of captured keys
 }
 
 func newEncoder(p *Program, dedupEntries int) *encoder {

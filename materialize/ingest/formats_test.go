@@ -85,7 +85,7 @@ func parquetToIPC(t *testing.T, path string, stream bool) string {
 	var w interface {
 		Close() error
 	}
-	write := func() error { return nil }
+	var write func() error
 	if stream {
 		sw := ipc.NewWriter(&b, ipc.WithSchema(r.Schema()))
 		w, write = sw, func() error { return sw.Write(r.RecordBatch()) }

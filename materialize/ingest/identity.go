@@ -249,14 +249,13 @@ func (e *encoder) appendExtra(dst []byte, fr *frame) []byte {
 // and its canonical form to e.canon: keys sorted, strings decoded, numbers
 // normalised.
 func (e *encoder) jsonText() bool {
-	start := e.i
 	switch c := e.space(); c {
 	case '{':
 		return e.jsonObject()
 	case '[':
 		return e.jsonArray()
 	case '"':
-		start = e.i
+		start := e.i
 		s, ok := e.str()
 		if !ok {
 			return false

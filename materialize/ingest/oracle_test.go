@@ -124,7 +124,6 @@ type oracleRec struct {
 
 type oracle struct {
 	spec    Spec
-	names   []string
 	recs    map[string][]*oracleRec
 	rejects []string
 	err     string

@@ -237,8 +237,7 @@ type idRule struct {
 type rootBy struct {
 	path  []string
 	cases map[string]*recType
-	names []string // sorted, for messages
-	node  *objNode
+	names []string // sorted
 }
 
 // objNode is one object of the input as the declaration sees it: which keys
