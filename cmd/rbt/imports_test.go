@@ -34,7 +34,6 @@ var libraryOwners = map[string][]string{
 	"gopkg.in/yaml.v3":              {"rbt/internal/project"},
 	"github.com/urfave/cli":         {"rbt/cmd/rbt"},
 	"golang.org/x/term":             {"rbt/cmd/rbt"},
-	"github.com/gofrs/flock":        {"rbt/internal/lake"},
 	"database/sql":                  {"rbt/engine", "rbt/bench"},
 }
 
