@@ -63,7 +63,11 @@ func parquetFile(t testing.TB, column string, rows int, pairs ...string) string 
 		}
 	}
 	w := file.NewParquetWriter(&out, root, file.WithWriteMetadata(meta))
-	col, err := w.AppendRowGroup().NextColumn()
+	group, err := w.AppendRowGroupChecked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	col, err := group.NextColumn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -819,5 +823,57 @@ func TestOnlyKeys(t *testing.T) {
 		if got := onlyKeys([]byte(text), known); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
+	}
+}
+
+// TestWideFooters: a footer that is longer than what is read at once.
+func TestWideFooters(t *testing.T) {
+	l := open(t, t.TempDir())
+	long := strings.Repeat("x", 3*firstTail)
+	content, c1 := parquetFile(t, "a", 2, "long", long, MetaModel, "m", MetaCommit, CommitID("m", "f", 0, ""), MetaReplaces, "", "later", long), CommitID("m", "f", 0, "")
+	put(t, l, "gold/m.parquet", content)
+	recoverNow(t, l)
+	n, _, err := l.ReadNode("m")
+	if err != nil || n.Last != c1 || n.Foreign || n.Damage != nil {
+		t.Errorf("%v %+v", err, n)
+	}
+	f, err := l.ReadFooter("gold/m.parquet")
+	if err != nil || f.Rows != 2 || f.Metadata["later"] != long || f.Bytes != int64(len(content)) {
+		t.Error(err, f.Rows, f.Bytes)
+	}
+	for _, cut := range []int{0, 1, 11, 12, len(content) / 2, len(content) - 1} {
+		put(t, l, "gold/cut.parquet", content[:cut])
+		var damage *DamageError
+		if _, err := l.ReadFooter("gold/cut.parquet"); !errors.As(err, &damage) {
+			t.Errorf("cut at %d: %v", cut, err)
+		}
+	}
+	if _, err := l.ReadFooter("gold/absent.parquet"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// TestSeedWithoutReceipt: the data of a seed is found whatever folder is asked
+// for.
+func TestSeedWithoutReceipt(t *testing.T) {
+	l := open(t, t.TempDir())
+	content, c := published(t, "s", "f", "")
+	put(t, l, "seeds/s.parquet", content)
+	if n, ok, err := l.ReadNode("s", "gold"); err != nil || !ok || !n.Adopted || n.Receipt.Commit != c || n.Receipt.Form != FormSeed {
+		t.Errorf("%v %v %+v", ok, err, n)
+	}
+}
+
+func TestFileInTheWay(t *testing.T) {
+	l := open(t, t.TempDir())
+	put(t, l, "gold", "x")
+	if err := l.EnsureDir("gold"); err == nil || err.Error() != "make folder "+l.abs("gold")+": a file of that name is in the way" {
+		t.Error(err)
+	}
+	if _, err := l.MakeStaging(Place{Folder: "gold/deep", Name: "m", Form: FormFile}, "run"); err == nil || !strings.Contains(err.Error(), l.abs("gold")) {
+		t.Error(err)
+	}
+	if _, err := l.MakeStaging(Place{Name: "m", Form: FormFile}, "../run"); err == nil {
+		t.Error("a run id left the staging folder")
 	}
 }

@@ -88,7 +88,7 @@ func checkSegment(seg string) error {
 		return fmt.Errorf("the path has an empty segment")
 	case seg == "." || seg == "..":
 		return fmt.Errorf("%q leaves its folder", seg)
-	case strings.ContainsAny(seg, "\\:\x00"):
+	case strings.ContainsAny(seg, "/\\:\x00"):
 		return fmt.Errorf("%q holds a character that means a folder or drive on some systems", seg)
 	}
 	return nil

@@ -287,9 +287,7 @@ func (c *cleaner) remove(rel string) bool {
 
 // removeAll removes a folder and everything in it.
 func (c *cleaner) removeAll(rel string) {
-	for _, warning := range c.lake.removeTree(c.lake.abs(rel)) {
-		c.out.Warnings = append(c.out.Warnings, warning)
-	}
+	c.out.Warnings = append(c.out.Warnings, c.lake.removeTree(c.lake.abs(rel))...)
 	c.out.Removed = append(c.out.Removed, rel)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -153,26 +154,37 @@ func (w *walker) isDir(e fs.DirEntry, rel string) bool {
 	return true
 }
 
-// candidatesIn looks for a node's data in the given folders without a walk.
+// candidatesIn looks for a node's data in the given folders without a walk, and
+// among the seeds where it is in none of them.
 func (l *Lake) candidatesIn(name string, folders []string) ([]candidate, error) {
 	var found []candidate
+	probe := func(p Place) error {
+		c := candidate{name, p.Path(), p.Form}
+		at := c.path
+		if m := c.manifest(); m != "" {
+			at = m
+		}
+		switch _, err := l.fs.Stat(l.abs(at)); {
+		case err == nil:
+			found = append(found, c)
+		case !notExist(err):
+			return fmt.Errorf("look for node %s: %w", name, err)
+		}
+		return nil
+	}
 	for _, folder := range folders {
 		for _, form := range []Form{FormFile, FormParts, FormIngest} {
-			p := Place{Folder: folder, Name: name, Form: form}
 			if form == FormFile && folder == seedsFolder {
-				p.Form = FormSeed
+				form = FormSeed
 			}
-			c := candidate{name, p.Path(), p.Form}
-			probe := c.path
-			if m := c.manifest(); m != "" {
-				probe = m
+			if err := probe(Place{Folder: folder, Name: name, Form: form}); err != nil {
+				return nil, err
 			}
-			switch _, err := l.fs.Stat(l.abs(probe)); {
-			case err == nil:
-				found = append(found, c)
-			case !notExist(err):
-				return nil, fmt.Errorf("look for node %s: %w", name, err)
-			}
+		}
+	}
+	if len(found) == 0 && !slices.Contains(folders, seedsFolder) {
+		if err := probe(Place{Folder: seedsFolder, Name: name, Form: FormSeed}); err != nil {
+			return nil, err
 		}
 	}
 	return found, nil
