@@ -148,6 +148,7 @@ const (
 
 type keyword struct {
 	name  string
+	at    head
 	value expr
 }
 
@@ -182,7 +183,11 @@ type (
 		place
 		text string
 	}
-	outStmt struct{ x expr }
+	outStmt struct {
+		x expr
+		// commented is set where an SQL comment stands before it on its line.
+		commented bool
+	}
 	ifStmt  struct {
 		conds  []expr
 		bodies [][]stmt
@@ -228,14 +233,15 @@ type (
 		frame  frameCode
 	}
 	withStmt struct {
+		at      head
 		targets []target
 		values  []expr
 		body    []stmt
 		frame   frameCode
 	}
 	doStmt       struct{ x expr }
-	breakStmt    struct{}
-	continueStmt struct{}
+	breakStmt    struct{ head }
+	continueStmt struct{ head }
 	importStmt   struct {
 		place
 		template expr

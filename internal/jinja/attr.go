@@ -82,7 +82,7 @@ func (r *run) attribute(obj any, name string) (any, bool, error) {
 		v, err := normal(v)
 		return v, true, err
 	}
-	if def := methodOf(obj, name); def != nil {
+	if def := r.methodOf(obj, name); def != nil {
 		return &method{recv: obj, def: def}, true, nil
 	}
 	return nil, false, nil
@@ -118,9 +118,28 @@ func (r *run) noAttribute(obj any, name string, at where) *Undefined {
 		u.msg = "the dict has no key '" + name + "'"
 		u.hint = func() string { return keyHint(d, name) }
 	} else {
-		u.hint = func() string { return nearest(name, methodNames(obj)) }
+		u.hint = func() string { return attrHint(obj, name) }
 	}
 	return u
+}
+
+// attrHint knows how other languages call what is asked for.
+func attrHint(obj any, name string) string {
+	_, isText := text(obj)
+	_, isList := obj.(*List)
+	switch {
+	case name == "length" || name == "len" || name == "size":
+		return "write value | length"
+	case isList && (name == "push" || name == "add"):
+		return "did you mean 'append'?"
+	case isList && (name == "join" || name == "map" || name == "filter"):
+		return "write value | " + map[string]string{"join": "join(', ')", "map": "map('upper')", "filter": "select('odd')"}[name]
+	case isText && name == "trim":
+		return "did you mean 'strip'?"
+	case (isText || isList) && (name == "contains" || name == "includes"):
+		return "write item in value"
+	}
+	return nearest(name, methodNames(obj))
 }
 
 func nearest(name string, names []string) string {

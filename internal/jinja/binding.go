@@ -1,10 +1,6 @@
 package jinja
 
-import (
-	"strings"
-
-	"rbt/internal/diag"
-)
+import "strings"
 
 // params names the parameters of a filter, test or method. One that ends in ?
 // can be left out.
@@ -24,7 +20,7 @@ func (ps params) bind(what string, a *argList) ([]any, error) {
 		switch {
 		case i < len(a.pos):
 			if at >= 0 {
-				return nil, typeError("%s gets its argument '%s' twice", what, name)
+				return nil, argError(name, "", "%s gets its argument '%s' twice", what, name)
 			}
 			out[i] = plain(a.pos[i])
 		case at >= 0:
@@ -39,7 +35,7 @@ func (ps params) bind(what string, a *argList) ([]any, error) {
 			for i, prm := range ps {
 				names[i] = strings.TrimSuffix(prm, "?")
 			}
-			return nil, failHint(diag.TemplateType, nearest(name, names), "%s has no argument '%s'", what, name)
+			return nil, argError(name, nearest(name, names), "%s has no argument '%s'", what, name)
 		}
 	}
 	return out, nil

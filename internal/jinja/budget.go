@@ -36,6 +36,7 @@ type run struct {
 	check   int64 // the number of steps left at which the context is asked
 	depth   int
 	made    map[*Template]*activation // of library templates
+	methods map[methodKey]*methodDef  // found before
 }
 
 func newRun(ctx context.Context, o Options) *run {

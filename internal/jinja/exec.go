@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"errors"
+
 	"rbt/internal/diag"
 )
 
@@ -91,7 +93,7 @@ func (p *proc) stmts(body []stmt) (control, error) {
 
 func (p *proc) stmt(s stmt) (control, error) {
 	if err := p.r.step(1); err != nil {
-		return goOn, err
+		return goOn, p.at(err, stmtHead(s))
 	}
 	switch s := s.(type) {
 	case *textStmt:
@@ -99,10 +101,13 @@ func (p *proc) stmt(s stmt) (control, error) {
 		return goOn, placed(p.out.add(s.text, span), head{place: s.place}, p.tmpl.file)
 	case *outStmt:
 		v, err := p.evalRich(s.x)
-		if err != nil {
-			return goOn, p.at(err, s.x.origin())
+		if err == nil {
+			err = p.print(v, s.x.origin())
 		}
-		return goOn, p.print(v, s.x.origin())
+		if err != nil && s.commented {
+			hintComment(err)
+		}
+		return goOn, p.at(err, s.x.origin())
 	case *doStmt:
 		_, err := p.eval(s.x)
 		return goOn, p.at(err, s.x.origin())
@@ -134,11 +139,56 @@ func (p *proc) stmt(s stmt) (control, error) {
 	return goOn, nil
 }
 
+// stmtHead gives the place of a statement, for errors that no part of it made.
+func stmtHead(s stmt) head {
+	switch s := s.(type) {
+	case *textStmt:
+		return head{place: s.place}
+	case *outStmt:
+		return s.x.origin()
+	case *doStmt:
+		return s.x.origin()
+	case *ifStmt:
+		return s.conds[0].origin()
+	case *forStmt:
+		return head{place: s.place}
+	case *setStmt:
+		return s.target.origin()
+	case *setBlockStmt:
+		return head{place: s.place}
+	case *macroStmt:
+		return s.name.head
+	case *callStmt:
+		return s.call.head
+	case *filterStmt:
+		return head{place: s.place}
+	case *withStmt:
+		return s.at
+	case *importStmt:
+		return head{place: s.place}
+	case *fromStmt:
+		return head{place: s.place}
+	case breakStmt:
+		return s.head
+	case continueStmt:
+		return s.head
+	}
+	return head{}
+}
+
 func (p *proc) at(err error, h head) error {
 	if err == nil {
 		return nil
 	}
 	return placed(err, h, p.tmpl.file)
+}
+
+// hintComment tells why a commented-out line can be wrong.
+func hintComment(err error) {
+	var f *fault
+	if errors.As(err, &f) && f.Hint == "" && len(f.calls) == 0 {
+		f.Hint = "templates run in SQL comments too: to comment this out write {# … #}"
+	}
 }
 
 // print writes a value to the output.

@@ -19,7 +19,18 @@ const maxCallNotes = 8
 // without a place; the expression that asked for them adds it.
 type fault struct {
 	diag.Diagnostic
-	calls int
+	// arg is the named argument of the call that is to blame, "" for none.
+	arg   string
+	calls []macroCall // innermost first
+	more  int         // calls beyond those listed
+}
+
+// macroCall is a macro call on the way to an error; count tells how often it
+// stands there in a row.
+type macroCall struct {
+	what  string
+	pos   diag.Pos
+	count int
 }
 
 func fail(code diag.Code, format string, args ...any) error {
@@ -32,6 +43,11 @@ func failHint(code diag.Code, hint, format string, args ...any) error {
 
 func tooDeep() error {
 	return fail(diag.TemplateBudget, "a value is nested more than %d levels deep", maxDepth)
+}
+
+// argError blames a named argument of a call.
+func argError(name, hint, format string, args ...any) error {
+	return &fault{arg: name, Diagnostic: diag.Diagnostic{Code: diag.TemplateType, Msg: fmt.Sprintf(format, args...), Hint: hint}}
 }
 
 func typeError(format string, args ...any) error {
@@ -55,6 +71,9 @@ func (u *Undefined) fault() error {
 
 // placed gives an error its place unless it has one.
 func placed(err error, at head, file string) error {
+	if err == nil {
+		return nil
+	}
 	var f *fault
 	if errors.As(err, &f) {
 		if f.Pos.IsZero() {
@@ -91,9 +110,14 @@ func calledFrom(err error, what string, pos diag.Pos) error {
 	if !errors.As(err, &f) {
 		return err
 	}
-	f.calls++
-	if f.calls <= maxCallNotes {
-		f.Notes = append(f.Notes, diag.Note{Pos: pos, Msg: what + " is called here"})
+	n := len(f.calls)
+	switch {
+	case n > 0 && f.calls[n-1].what == what && f.calls[n-1].pos == pos:
+		f.calls[n-1].count++
+	case n < maxCallNotes:
+		f.calls = append(f.calls, macroCall{what, pos, 1})
+	default:
+		f.more++
 	}
 	return f
 }
@@ -108,8 +132,15 @@ func final(err error, file string) error {
 		}
 		return fmt.Errorf("render %s: %w", file, err)
 	}
-	if more := f.calls - maxCallNotes; more > 0 {
-		f.Notes = append(f.Notes, diag.Note{Msg: fmt.Sprintf("and %d more calls around these", more)})
+	for _, c := range f.calls {
+		msg := c.what + " is called here"
+		if c.count > 1 {
+			msg += fmt.Sprintf(", %d times inside of each other", c.count)
+		}
+		f.Notes = append(f.Notes, diag.Note{Pos: c.pos, Msg: msg})
+	}
+	if f.more > 0 {
+		f.Notes = append(f.Notes, diag.Note{Msg: fmt.Sprintf("and %d more calls around these", f.more)})
 	}
 	return f.Diagnostic
 }

@@ -36,7 +36,7 @@ func (p *proc) filter(x *filterExpr, in any) (any, error) {
 		return nil, err
 	}
 	v, err := p.applyFilter(x.name, x.def, in, a, p.place(x.at))
-	return v, p.at(err, x.at)
+	return v, p.blamed(err, x.at, &x.args)
 }
 
 func (p *proc) applyFilter(name string, def *filterDef, in any, a *argList, at where) (any, error) {

@@ -315,7 +315,7 @@ func (w *jsonWriter) newline(depth int) error {
 }
 
 func (w *jsonWriter) value(v any, depth int) error {
-	if err := w.step(1); err != nil {
+	if err := w.step(4); err != nil {
 		return err
 	}
 	if err := w.size(w.b.Len()); err != nil {

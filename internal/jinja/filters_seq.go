@@ -7,6 +7,10 @@ import (
 	"rbt/internal/diag"
 )
 
+// itemCost is what one item of map, select and their like costs in steps: they
+// take so much longer than other steps.
+const itemCost = 8
+
 // sequenceFilter finds the filters over lists, dicts and other sequences.
 func sequenceFilter(name string) *filterDef {
 	switch name {
@@ -369,6 +373,9 @@ func filterUnique(c *filterCall) (any, error) {
 			if !ok || err != nil {
 				return nil, false, err
 			}
+			if err := c.step(itemCost); err != nil {
+				return nil, false, err
+			}
 			key, err := get(v)
 			if err != nil {
 				return nil, false, err
@@ -572,7 +579,7 @@ func filterSlice(c *filterCall) (any, error) {
 			part.items = append(part.items, fill)
 		}
 		i, from = i+1, to
-		return part, true, c.step(1 + len(part.items))
+		return part, true, c.step(itemCost + len(part.items))
 	}}, nil
 }
 
@@ -621,6 +628,9 @@ func filterMap(c *filterCall) (any, error) {
 	return &generator{name: "map", next: func() (any, bool, error) {
 		v, ok, err := next()
 		if !ok || err != nil {
+			return nil, false, err
+		}
+		if err := c.step(itemCost); err != nil {
 			return nil, false, err
 		}
 		v, err = apply(v)
@@ -677,6 +687,9 @@ func filterSelect(c *filterCall, filter string, keep, byAttr bool) (any, error) 
 		for {
 			v, ok, err := next()
 			if !ok || err != nil {
+				return nil, false, err
+			}
+			if err := c.step(itemCost); err != nil {
 				return nil, false, err
 			}
 			part, err := get(v)

@@ -30,6 +30,7 @@ type Template struct {
 	frame  frameCode
 	names  map[string]symbol
 	slots  int32
+	size   int // bytes of its text
 	macros []*macroStmt
 	// plainMacros is set where the top level holds nothing but macros and text,
 	// so that its macros can be made without running it.
@@ -56,7 +57,7 @@ type ParamInfo struct {
 // file, from 1, on which src begins. The list holds every problem that was
 // found; the template is never nil, but one with errors renders to the first.
 func Parse(file, src string, line int) (*Template, diag.List) {
-	t := &Template{file: file}
+	t := &Template{file: file, size: len(src)}
 	if len(src) > maxSource {
 		t.errs = diag.List{diag.Errorf(diag.TemplateBudget, diag.Pos{File: file, Line: line},
 			"the template has %d bytes; the most is %d", len(src), maxSource).
@@ -116,7 +117,9 @@ func Render(ctx context.Context, t *Template, o Options) (*Result, error) {
 		return nil, slices.Clone(t.errs)
 	}
 	r := newRun(ctx, o)
-	p := &proc{r: r, tmpl: t, act: newActivation(t.slots, nil), out: &sink{r: r}}
+	out := &sink{r: r, spans: make([]Span, 0, len(t.body))}
+	out.b.Grow(t.size)
+	p := &proc{r: r, tmpl: t, act: newActivation(t.slots, nil), out: out}
 	if err := p.template(); err != nil {
 		return nil, final(err, t.file)
 	}
@@ -147,6 +150,7 @@ func CallMacro(ctx context.Context, l *Library, kind, name string, args []any, k
 		if v, err = p.callMacro(&macroValue{def: def, outer: act}, list, head{place: def.pos}, diag.Pos{}); err == nil {
 			err = p.print(v, head{place: def.pos})
 		}
+		err = p.at(err, head{place: def.pos})
 	}
 	if err != nil {
 		return nil, final(err, def.tmpl.file)

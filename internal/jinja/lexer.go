@@ -346,7 +346,11 @@ func (l *lexer) operator(start int) token {
 	case tokRParen, tokRBracket, tokRBrace:
 		if len(l.brackets) == 0 {
 			l.pos = end
-			return l.bad(start, end, "unexpected '"+string(c)+"'", "")
+			hint := ""
+			if c == '}' {
+				hint = "braces that are no template stand between {% raw %} and {% endraw %}"
+			}
+			return l.bad(start, end, "unexpected '"+string(c)+"'", hint)
 		}
 		want := l.brackets[len(l.brackets)-1]
 		l.brackets = l.brackets[:len(l.brackets)-1]

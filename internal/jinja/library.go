@@ -149,6 +149,9 @@ func (r *run) bound(m *macroStmt) (any, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
+	if v, ok := act.slots[m.name.slot].(*macroValue); ok && v.def == m.def {
+		return v, true, nil
+	}
 	return &macroValue{def: m.def, outer: act}, true, nil
 }
 
@@ -163,8 +166,10 @@ func (r *run) module(t *Template) (*activation, error) {
 		r.made = map[*Template]*activation{}
 	}
 	r.made[t] = act
-	for _, m := range t.macros {
-		act.slots[m.name.slot] = &macroValue{def: m.def, outer: act}
+	values := make([]macroValue, len(t.macros))
+	for i, m := range t.macros {
+		values[i] = macroValue{def: m.def, outer: act}
+		act.slots[m.name.slot] = &values[i]
 	}
 	if t.plainMacros {
 		return act, nil

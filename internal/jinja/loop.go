@@ -127,7 +127,7 @@ func (l *loopValue) attr(name string) (any, bool, error) {
 		}
 		return v, true, err
 	case "cycle", "changed":
-		return &method{recv: l, def: methodOf(l, name)}, true, nil
+		return &method{recv: l, def: l.r.methodOf(l, name)}, true, nil
 	}
 	return nil, false, nil
 }

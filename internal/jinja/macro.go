@@ -174,7 +174,23 @@ func (p *proc) call(x *callExpr) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.callValue(fn, a, x)
+	v, err := p.callValue(fn, a, x)
+	return v, p.blamed(err, blame(x), &x.args)
+}
+
+// blamed gives an error of a call its place: that of the named argument that
+// caused it, or what is called.
+func (p *proc) blamed(err error, called head, args *callArgs) error {
+	var f *fault
+	if err == nil || !errors.As(err, &f) || !f.Pos.IsZero() {
+		return err
+	}
+	for _, kw := range args.kwargs {
+		if kw.name == f.arg {
+			return p.at(err, kw.at)
+		}
+	}
+	return p.at(err, called)
 }
 
 // blame is the part of a call to underline: the name of what is called.
@@ -188,35 +204,34 @@ func blame(x expr) head {
 	return x.origin()
 }
 
+// callValue calls a value. Its errors may lack a place; blamed gives it.
 func (p *proc) callValue(fn any, a *argList, x *callExpr) (any, error) {
-	at := blame(x)
 	switch fn := fn.(type) {
 	case *macroValue:
+		at := blame(x)
 		return p.callMacro(fn, a, at, at.in(p.tmpl.file))
 	case Func:
-		return p.callHost(fn, a, at, calledName(x))
+		return p.callHost(fn, a, x)
 	case *method:
-		v, err := fn.def.apply(p, fn.recv, a)
-		return v, p.at(err, at)
+		return fn.def.apply(p, fn.recv, a)
 	case builtin:
-		v, err := fn.call(p, a)
-		return v, p.at(err, at)
+		return fn.call(p, a)
 	case *loopValue:
 		if fn.recurse == nil {
-			return nil, p.at(typeError("the loop can only be called if it is declared recursive"), at)
+			return nil, typeError("the loop can only be called if it is declared recursive")
 		}
 		if len(a.pos) != 1 || len(a.names) > 0 {
-			return nil, p.at(typeError("loop() takes the sequence to go through"), at)
+			return nil, typeError("loop() takes the sequence to go through")
 		}
-		return fn.recurse(p, a.pos[0], at)
+		return fn.recurse(p, a.pos[0], blame(x))
 	case *joinerValue:
 		return fn.call(), nil
 	case Callable:
-		return p.callHost(fn.Call, a, at, calledName(x))
+		return p.callHost(fn.Call, a, x)
 	case *Undefined:
 		return nil, fn.fault()
 	}
-	return nil, p.at(typeError("%s cannot be called", typeName(fn)), at)
+	return nil, typeError("%s cannot be called", typeName(fn))
 }
 
 func calledName(x *callExpr) string {
@@ -230,8 +245,15 @@ func calledName(x *callExpr) string {
 }
 
 // callHost calls a function of the host, which never gets an undefined value.
-func (p *proc) callHost(fn Func, a *argList, at head, name string) (any, error) {
-	c := &Call{Ctx: p.r.ctx, Args: a.pos, Pos: at.in(p.tmpl.file), Callers: p.callers}
+func (p *proc) callHost(fn Func, a *argList, x *callExpr) (any, error) {
+	at := blame(x)
+	c := &Call{Ctx: p.r.ctx, Args: a.pos, Pos: at.in(p.tmpl.file), Callers: p.callers, expr: x}
+	for i := range c.Args {
+		c.Args[i] = plain(c.Args[i])
+		if u, ok := c.Args[i].(*Undefined); ok {
+			return nil, quoteHint(u, x, i)
+		}
+	}
 	if len(a.names) > 0 {
 		c.Kwargs = NewDict()
 		for i, n := range a.names {
@@ -242,20 +264,27 @@ func (p *proc) callHost(fn Func, a *argList, at head, name string) (any, error) 
 			c.Kwargs.put(n, v)
 		}
 	}
-	for i := range c.Args {
-		c.Args[i] = plain(c.Args[i])
-		if u, ok := c.Args[i].(*Undefined); ok {
-			return nil, u.fault()
-		}
-	}
 	v, err := fn(c)
 	if err == nil {
 		v, err = normal(v)
 	}
 	if err != nil {
-		return nil, fromHost(err, name, at, p.tmpl.file)
+		return nil, fromHost(err, calledName(x), at, p.tmpl.file)
 	}
 	return v, nil
+}
+
+// quoteHint is the error of an undefined argument; a bare name is most often text
+// that lacks its quotes.
+func quoteHint(u *Undefined, x *callExpr, i int) error {
+	err := u.fault()
+	var f *fault
+	if i < len(x.args.args) && errors.As(err, &f) && f.Hint == "" {
+		if n, ok := x.args.args[i].(*nameExpr); ok && n.slot < 0 {
+			f.Hint = "text stands in quotes: '" + n.name + "'"
+		}
+	}
+	return err
 }
 
 // callMacro runs a macro. Its result is text, or the value given to return().
@@ -277,7 +306,7 @@ func (p *proc) callMacro(m *macroValue, a *argList, at head, pos diag.Pos) (any,
 		return nil, p.at(err, at)
 	}
 	if err := sub.bind(def, a); err != nil {
-		return nil, p.at(err, at)
+		return nil, err
 	}
 	if err := sub.defaults(def); err != nil {
 		return nil, calledFrom(err, def.title(), pos)
@@ -348,18 +377,14 @@ func (p *proc) tooManyNamed(def *macroDef, name string) error {
 	var names []string
 	for _, prm := range def.params {
 		if prm.name.name == name {
-			return typeError("%s gets its argument '%s' twice", def.title(), name)
+			return argError(name, "", "%s gets its argument '%s' twice", def.title(), name)
 		}
 		names = append(names, prm.name.name)
 	}
 	if name == "caller" {
 		return typeError("%s does not use caller(), so it cannot be called by {%% call %%}", def.title())
 	}
-	hint := ""
-	if near := diag.Nearest(name, names); near != "" {
-		hint = "did you mean '" + near + "'?"
-	}
-	return failHint(diag.TemplateType, hint, "%s has no argument '%s'", def.title(), name)
+	return argError(name, nearest(name, names), "%s has no argument '%s'", def.title(), name)
 }
 
 // defaults fills the parameters that no argument was given for, in their order.
@@ -398,7 +423,7 @@ func (p *proc) callBlock(s *callStmt) error {
 	a.set("caller", &macroValue{def: s.def, outer: p.act})
 	v, err := p.callValue(fn, a, x)
 	if err != nil {
-		return err
+		return p.blamed(err, blame(x), &x.args)
 	}
 	return p.print(v, x.head)
 }

@@ -33,44 +33,104 @@ func (m *methodDef) apply(p *proc, recv any, a *argList) (any, error) {
 	return m.fn(p.r, recv, args)
 }
 
-// methodOf finds a method of a value, nil where it has none of that name.
-func methodOf(recv any, name string) *methodDef {
-	var def *methodDef
+// methodKey names a method of one kind of value.
+type methodKey struct {
+	kind recvKind
+	name string
+}
+
+type recvKind uint8
+
+const (
+	ofNothing recvKind = iota
+	ofText
+	ofMarkup
+	ofList
+	ofDict
+	ofTuple
+	ofLoop
+	ofCycler
+	ofFloat
+	ofWhole
+)
+
+func recvKindOf(recv any) recvKind {
 	switch recv.(type) {
-	case string, markup:
-		def = textMethod(name)
-		if def != nil && isMarkup(recv) {
-			def = markupMethod(name, def)
-		}
+	case string:
+		return ofText
+	case markup:
+		return ofMarkup
 	case *List:
-		def = listMethod(name)
+		return ofList
 	case *Dict:
-		def = dictMethod(name)
+		return ofDict
 	case Tuple, rangeValue, *groupValue:
-		def = tupleMethod(name)
+		return ofTuple
 	case *loopValue:
-		def = loopMethod(name)
+		return ofLoop
 	case *cyclerValue:
-		def = cyclerMethod(name)
+		return ofCycler
 	case float64:
-		if name == "is_integer" {
-			def = &methodDef{fn: func(_ *run, recv any, _ []any) (any, error) {
+		return ofFloat
+	case int64, *big.Int:
+		return ofWhole
+	}
+	return ofNothing
+}
+
+// methodOf finds a method of a value, nil where it has none of that name.
+func (r *run) methodOf(recv any, name string) *methodDef {
+	key := methodKey{recvKindOf(recv), name}
+	if key.kind == ofNothing {
+		return nil
+	}
+	def, ok := r.methods[key]
+	if !ok {
+		if def = newMethod(key); def != nil {
+			def.name = name
+		}
+		if r.methods == nil {
+			r.methods = map[methodKey]*methodDef{}
+		}
+		r.methods[key] = def
+	}
+	return def
+}
+
+func newMethod(key methodKey) *methodDef {
+	switch key.kind {
+	case ofText:
+		return textMethod(key.name)
+	case ofMarkup:
+		if def := textMethod(key.name); def != nil {
+			return markupMethod(key.name, def)
+		}
+	case ofList:
+		return listMethod(key.name)
+	case ofDict:
+		return dictMethod(key.name)
+	case ofTuple:
+		return tupleMethod(key.name)
+	case ofLoop:
+		return loopMethod(key.name)
+	case ofCycler:
+		return cyclerMethod(key.name)
+	case ofFloat:
+		if key.name == "is_integer" {
+			return &methodDef{fn: func(_ *run, recv any, _ []any) (any, error) {
 				_, ok := floatToBig(recv.(float64))
 				return ok, nil
 			}}
 		}
-	case int64, *big.Int:
-		if name == "bit_length" {
-			def = &methodDef{fn: func(_ *run, recv any, _ []any) (any, error) {
+	case ofWhole:
+		if key.name == "bit_length" {
+			return &methodDef{fn: func(_ *run, recv any, _ []any) (any, error) {
 				n, _ := whole(recv)
 				return int64(n.BitLen()), nil
 			}}
 		}
 	}
-	if def != nil {
-		def.name = name
-	}
-	return def
+	return nil
 }
 
 // markupMethod is a method of HTML-safe text, which escapes what is put in.

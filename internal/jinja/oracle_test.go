@@ -64,6 +64,9 @@ func (dbtUtils) Attr(name string) (any, bool) {
 	}
 	return Func(func(c *Call) (any, error) {
 		r := newRun(context.Background(), Options{})
+		if len(c.Args) == 0 {
+			return nil, errors.New("one argument is needed")
+		}
 		except, ok := c.Kwarg("except")
 		if !ok {
 			except = NewList()
@@ -88,8 +91,16 @@ func oracleGlobals() map[string]any {
 		v, _ := c.Kwarg("d")
 		return v, nil
 	}
+	atLeast := func(n int, fn Func) Func {
+		return func(c *Call) (any, error) {
+			if len(c.Args) < n {
+				return nil, fmt.Errorf("%d arguments are needed", n)
+			}
+			return fn(c)
+		}
+	}
 	return map[string]any{
-		"ref": Func(func(c *Call) (any, error) {
+		"ref": atLeast(1, func(c *Call) (any, error) {
 			name := fmt.Sprint(c.Args[len(c.Args)-1])
 			if v, ok := c.Kwarg("v"); ok && v != nil {
 				s, err := newRun(c.Ctx, Options{}).str(v)
@@ -100,17 +111,17 @@ func oracleGlobals() map[string]any {
 			}
 			return relation{"main", name}, nil
 		}),
-		"source": Func(func(c *Call) (any, error) {
+		"source": atLeast(2, func(c *Call) (any, error) {
 			return relation{fmt.Sprint(c.Args[0]), fmt.Sprint(c.Args[1])}, nil
 		}),
 		"config":         value(""),
 		"is_incremental": value(true),
-		"log":            value(""),
-		"fail": Func(func(c *Call) (any, error) {
+		"log":            atLeast(1, value("")),
+		"fail": atLeast(1, func(c *Call) (any, error) {
 			return nil, diag.Errorf(diag.TemplateRaised, diag.Pos{}, "%v", c.Args[0])
 		}),
-		"var":       Func(fallback),
-		"env_var":   Func(fallback),
+		"var":       atLeast(1, fallback),
+		"env_var":   atLeast(1, fallback),
 		"return":    Func(Return),
 		"this":      relation{"main", "m"},
 		"target":    NewDict().put("name", "dev").put("schema", "main"),

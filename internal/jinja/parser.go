@@ -24,6 +24,7 @@ const (
 // tag where that is safe.
 type parser struct {
 	lex      *lexer
+	prev     tokenKind
 	cur      token
 	ahead    token
 	hasAhead bool
@@ -38,6 +39,8 @@ type parser struct {
 	loops int
 	// storing is set while the left side of an assignment is read.
 	storing bool
+	// commented is set behind "--" until the end of the line.
+	commented bool
 	macros  []*macroDef
 	blocks  []openBlock
 }
@@ -55,6 +58,7 @@ func (p *parser) advance() token {
 	if p.failed {
 		return old
 	}
+	p.prev = old.kind
 	if p.hasAhead {
 		p.cur, p.hasAhead = p.ahead, false
 	} else {
@@ -159,12 +163,8 @@ func (p *parser) hintFor() string {
 	switch {
 	case p.cur.kind == tokAssign:
 		return "a comparison is written =="
-	case p.cur.kind == tokTagEnd || p.cur.kind == tokOutputEnd:
-		return ""
-	case p.isName("else") || p.isName("elif"):
-		return ""
-	case p.cur.kind == tokOutputBegin || p.cur.kind == tokTagBegin:
-		return "the tag before is not closed"
+	case p.cur.kind == tokName && p.prev == tokString:
+		return "text that holds one kind of quote stands between the other kind"
 	}
 	return ""
 }
@@ -221,6 +221,11 @@ func (p *parser) statements(ends []string) []stmt {
 			return body
 		case tokText:
 			body = append(body, &textStmt{place: p.cur.place, text: p.cur.text})
+			line := p.cur.text
+			if i := strings.LastIndexByte(line, '\n'); i >= 0 {
+				line, p.commented = line[i+1:], false
+			}
+			p.commented = p.commented || strings.Contains(line, "--")
 			p.advance()
 		case tokOutputBegin:
 			if s := p.output(); s != nil {
@@ -252,7 +257,7 @@ func (p *parser) output() stmt {
 	x := p.tuple(tupleRules{cond: true})
 	p.expect(tokOutputEnd)
 	if !p.failed {
-		return &outStmt{x: x}
+		return &outStmt{x: x, commented: p.commented}
 	}
 	if p.lex.resume(p.failedAt, "}}") {
 		p.failed = false

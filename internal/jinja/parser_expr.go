@@ -66,9 +66,9 @@ func (p *parser) expression() expr {
 	found := len(p.diags)
 	x := p.or()
 	for p.isName("if") {
-		p.advance()
 		// Unknown filters and tests so far stand under this condition.
 		p.diags = p.diags[:found]
+		p.advance()
 		p.soft++
 		cond := p.or()
 		var other expr
@@ -523,7 +523,7 @@ func (p *parser) arg(a *callArgs) {
 		}
 		x := p.expression()
 		if !p.failed {
-			a.kwargs = append(a.kwargs, keyword{name: name.text, value: x})
+			a.kwargs = append(a.kwargs, keyword{name: name.text, at: name.head(), value: x})
 		}
 	default:
 		if len(a.kwargs) > 0 || a.star != nil || a.starstar != nil {

@@ -121,14 +121,13 @@ func (p *parser) loopControl() stmt {
 		p.fail(tok.head(), "{%% %s %%} stands outside of a loop", tok.text)
 	}
 	if tok.text == "break" {
-		return breakStmt{}
+		return breakStmt{tok.head()}
 	}
-	return continueStmt{}
+	return continueStmt{tok.head()}
 }
 
 func (p *parser) with(open openBlock) stmt {
-	p.advance()
-	s := &withStmt{}
+	s := &withStmt{at: p.advance().head()}
 	for !p.failed && p.cur.kind != tokTagEnd && p.cur.kind != tokColon {
 		if len(s.targets) > 0 {
 			p.expect(tokComma)

@@ -108,7 +108,7 @@ func (r *run) repr(b *strings.Builder, v any, open []any) error {
 	if err := r.size(b.Len()); err != nil {
 		return err
 	}
-	if err := r.step(1); err != nil {
+	if err := r.step(4); err != nil {
 		return err
 	}
 	switch v := v.(type) {

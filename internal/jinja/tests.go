@@ -24,7 +24,7 @@ func (p *proc) test(x *testExpr) (any, error) {
 		return nil, err
 	}
 	ok, err := p.applyTest(x.name, x.def, v, a)
-	return ok, p.at(err, x.at)
+	return ok, p.blamed(err, x.at, &x.args)
 }
 
 func (p *proc) applyTest(name string, def *testDef, v any, a *argList) (bool, error) {

@@ -62,6 +62,29 @@ type Call struct {
 	Pos    diag.Pos // of the called expression
 	// Callers are the places of the macro calls around it, innermost first.
 	Callers []diag.Pos
+	expr    *callExpr
+}
+
+// ArgPos gives the place of argument i, counted from 0, where it is written out
+// in the call, else that of the call.
+func (c *Call) ArgPos(i int) diag.Pos {
+	if c.expr == nil || i < 0 || i >= len(c.expr.args.args) {
+		return c.Pos
+	}
+	return c.expr.args.args[i].origin().in(c.Pos.File)
+}
+
+// KwargPos gives the place of a named argument, where it is written out in the
+// call, else that of the call.
+func (c *Call) KwargPos(name string) diag.Pos {
+	if c.expr != nil {
+		for _, kw := range c.expr.args.kwargs {
+			if kw.name == name {
+				return kw.at.in(c.Pos.File)
+			}
+		}
+	}
+	return c.Pos
 }
 
 // Kwarg gives a named argument.
@@ -372,10 +395,12 @@ type (
 	noneID  struct{}
 )
 
-// hashKey gives a comparable identity of a key, equal for equal keys.
-func hashKey(key any) (any, error) { return hashDepth(key, 0) }
+// maxTupleKey bounds the identity of a tuple in bytes: tuples that hold one
+// another twice would grow without end.
+const maxTupleKey = 1 << 16
 
-func hashDepth(key any, depth int) (any, error) {
+// hashKey gives a comparable identity of a key, equal for equal keys.
+func hashKey(key any) (any, error) {
 	switch k := key.(type) {
 	case string:
 		return k, nil
@@ -394,18 +419,12 @@ func hashDepth(key any, depth int) (any, error) {
 		return bigID(k.Text(62)), nil
 	case float64:
 		return hashFloat(k), nil
+	case *groupValue:
+		return hashKey(k.tuple())
 	case Tuple:
-		if depth > maxDepth {
-			return nil, tooDeep()
-		}
 		var b strings.Builder
-		for _, item := range k {
-			id, err := hashDepth(item, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			part := fmt.Sprintf("%T:%v", id, id)
-			fmt.Fprintf(&b, "%d:%s", len(part), part)
+		if err := hashTuple(&b, k, 0); err != nil {
+			return nil, err
 		}
 		return tupleID(b.String()), nil
 	case *Undefined:
@@ -415,10 +434,47 @@ func hashDepth(key any, depth int) (any, error) {
 		return k, nil
 	case *List, *Dict, dictView, *namespaceValue, Func:
 		return nil, fail(diag.TemplateType, "%s cannot be a key, because it can change", typeName(key))
-	case *macroValue, *generator, rangeValue, Object:
+	case *macroValue, *generator, rangeValue, *loopValue:
 		return k, nil
+	case Object:
+		if comparable_(k) {
+			return k, nil
+		}
 	}
 	return nil, fail(diag.TemplateType, "%s cannot be a key", typeName(key))
+}
+
+func hashTuple(b *strings.Builder, t Tuple, depth int) error {
+	if depth > maxDepth {
+		return tooDeep()
+	}
+	b.WriteByte('(')
+	for _, item := range t {
+		if g, ok := item.(*groupValue); ok {
+			item = g.tuple()
+		}
+		if inner, ok := item.(Tuple); ok {
+			if err := hashTuple(b, inner, depth+1); err != nil {
+				return err
+			}
+			continue
+		}
+		id, err := hashKey(item)
+		if err != nil {
+			return err
+		}
+		if o, ok := id.(Object); ok {
+			// Two objects of one text are different keys only outside of tuples.
+			id = o.String()
+		}
+		part := fmt.Sprintf("%T:%v", id, id)
+		fmt.Fprintf(b, "%d:%s", len(part), part)
+		if b.Len() > maxTupleKey {
+			return fail(diag.TemplateBudget, "a tuple as a key has more than %d bytes", maxTupleKey)
+		}
+	}
+	b.WriteByte(')')
+	return nil
 }
 
 func hashFloat(f float64) any {
