@@ -51,7 +51,7 @@ func fiftyTests() string {
 	for _, e := range []string{
 		"net <= gross", "gross >= price", "quantity > 0", "price >= 0", "discount < 1", "id >= 0", "customer_id >= 0",
 		"order_day <= ordered_at", "order_year >= 2024", "length(country) = 2", "length(note) > 10",
-		"status <> ''", "channel <> ''", "gross = price * quantity",
+		"status <> ''", "gross = price * quantity",
 	} {
 		fmt.Fprintf(&out, "  - expression: %q\n", e)
 	}
@@ -66,13 +66,14 @@ type assertionCase struct {
 	targets     []target
 }
 
-// nullCounts is the plain way to look for NULL in every column: a full scan.
-func nullCounts() string {
-	counts := make([]string, len(wideColumns))
+// fullScan reads every value of every column. A count of a column would not
+// do: the engine answers it from the statistics of the file.
+func fullScan() string {
+	reads := make([]string, len(wideColumns))
 	for i, c := range wideColumns {
-		counts[i] = "count(" + c + ")"
+		reads[i] = "last(" + c + ")"
 	}
-	return "SELECT " + strings.Join(counts, ", ") + " FROM %s"
+	return "SELECT " + strings.Join(reads, ", ") + " FROM %s"
 }
 
 func assertionCases() []assertionCase {
@@ -82,7 +83,7 @@ func assertionCases() []assertionCase {
 	return []assertionCase{
 		{
 			"not_null of all 17 columns, against a full scan", "tests:\n  - not_null: [" + strings.Join(wideColumns[:], ", ") + "]\n", len(wideColumns),
-			[]string{nullCounts()}, []target{cost(cpu, 0.1), cost(wall, 0.1)},
+			[]string{fullScan()}, []target{cost(cpu, 0.1), cost(wall, 0.1)},
 		},
 		{
 			"accepted_values and range", "columns:\n  status: {tests: [{accepted_values: {values: " + acceptedStatus + "}}]}\n  quantity: {tests: [{range: {min: 1, max: 9}}]}\n", 2,

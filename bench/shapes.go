@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 )
 
 // shapes are the inputs of scenario g.
@@ -10,37 +11,45 @@ func (b *bench) shapes() []shape {
 	flat := shape{
 		input:  "flat.ndjson",
 		front:  func(path string) string { return recordFront(path, "none", flatFields()) },
-		plain:  func(input, out string) []step { return copyRecords(input, out, flatFields(), "") },
-		tables: map[string][]string{"record": fieldNames(flatFields())},
+		plain:  func(input, out string) []step { return numberRecords(input, out, flatFields(), "") },
+		tables: map[string][]string{"record": append(fieldNames(flatFields()), "_sid", "_occurrences")},
 	}
 	plainFlat := flat
 	plainFlat.name, plainFlat.records = "flat", b.size(2_000_000, 2000)
 	plainFlat.make = func(dir string, n int) error {
 		return writeRecords(filepath.Join(dir, "flat.ndjson"), n, &recordWriter{}, (*recordWriter).flat)
 	}
+	plainFlat.flatten = func(input, out string) []step { return copyRecords(input, out, flatFields(), "") }
 	plainFlat.targets = []target{{side: "rbt", metric: cpu, against: "duckdb", max: 1}, {side: "rbt", metric: wall, against: "duckdb", max: 1}}
 
-	small := plainFlat
-	small.name, small.input, small.records, small.targets = "5,000 small files", "small/*.ndjson", b.size(500_000, 5000), nil
+	small := flat
+	small.name, small.input, small.records = "5,000 small files", "small/*.ndjson", b.size(500_000, 5000)
 	small.make = func(dir string, n int) error { return writeSmallFiles(filepath.Join(dir, "small"), n) }
 
-	broken := plainFlat
-	broken.name, broken.records, broken.targets = "one line in a thousand broken", b.size(1_000_000, 5000), nil
+	broken := flat
+	broken.name, broken.records = "one line in a thousand broken", b.size(1_000_000, 5000)
 	broken.make = func(dir string, n int) error {
 		return writeRecords(filepath.Join(dir, "flat.ndjson"), n, &recordWriter{broken: 1000}, (*recordWriter).flat)
 	}
 	broken.front = func(path string) string { return recordFront(path, "none", flatFields()) + "max_rejects: 1%\n" }
-	broken.plain = func(input, out string) []step { return copyRecords(input, out, flatFields(), ", ignore_errors = true") }
+	broken.plain = func(input, out string) []step { return numberRecords(input, out, flatFields(), ", ignore_errors = true") }
 
-	same := plainFlat
-	same.name, same.records, same.targets = "all the same", b.size(5_000_000, 5000), nil
+	same := flat
+	same.name, same.records = "all the same", b.size(5_000_000, 5000)
 	same.make = func(dir string, n int) error {
 		return writeRecords(filepath.Join(dir, "flat.ndjson"), n, &recordWriter{}, func(w *recordWriter, _ int) { w.flat(1) })
 	}
 	same.front = func(path string) string { return recordFront(path, "content_id", flatFields()) }
 	same.plain = func(input, out string) []step {
 		from := fmt.Sprintf("read_ndjson(%s, columns = %s)", quote(input), columnsOf(flatFields()))
-		return []step{{Query: "SELECT DISTINCT * FROM " + from, To: filepath.Join(out, "record.parquet")}}
+		list := strings.Join(fieldNames(flatFields()), ", ")
+		return []step{
+			{Exec: "SET preserve_insertion_order = true"},
+			{Query: "SELECT row_number() OVER (ORDER BY pos) AS _sid, md5(row(" + list + ")::VARCHAR)::UUID AS _content_id, " + list +
+				", n AS _occurrences, true AS _is_entry, 'flat.ndjson' AS _file, pos AS _line, 1::BIGINT AS _load_id FROM (SELECT " + list +
+				", count(*) AS n, min(pos) AS pos FROM (SELECT *, row_number() OVER () AS pos FROM " + from + ") GROUP BY " + list + ")",
+				To: filepath.Join(out, "record.parquet")},
+		}
 	}
 
 	wide := shape{
@@ -49,7 +58,7 @@ func (b *bench) shapes() []shape {
 			return writeRecords(filepath.Join(dir, "wide.ndjson"), n, &recordWriter{}, (*recordWriter).wide)
 		},
 		front:  func(path string) string { return recordFront(path, "none", wideFieldTypes()) },
-		plain:  func(input, out string) []step { return copyRecords(input, out, wideFieldTypes(), "") },
+		plain:  func(input, out string) []step { return numberRecords(input, out, wideFieldTypes(), "") },
 		tables: map[string][]string{"record": fieldNames(wideFieldTypes())},
 	}
 	return append(b.nestedShapes(), plainFlat, same, wide, small, broken)
@@ -58,7 +67,7 @@ func (b *bench) shapes() []shape {
 // nestedShapes are the inputs with references and lists.
 func (b *bench) nestedShapes() []shape {
 	nested := shape{
-		name: "nested, half of them repeats", input: "nested.ndjson", records: b.size(200_000, 1000), noIDs: true,
+		name: "nested, half of them repeats", input: "nested.ndjson", records: b.size(200_000, 1000), nested: true, flatten: nestedNoIDs,
 		make: func(dir string, n int) error {
 			return writeRecords(filepath.Join(dir, "nested.ndjson"), n, &recordWriter{}, crystal(max(1, n/2)))
 		},
@@ -72,7 +81,7 @@ func (b *bench) nestedShapes() []shape {
 		},
 	}
 	skewed := nested
-	skewed.name, skewed.noIDs, skewed.targets = "nested, one in a thousand 100 times as large", false, nil
+	skewed.name, skewed.nested, skewed.flatten, skewed.targets = "nested, one in a thousand 100 times as large", false, nil, nil
 	skewed.records = b.size(100_000, 2000)
 	skewed.make = func(dir string, n int) error {
 		return writeRecords(filepath.Join(dir, "nested.ndjson"), n, &recordWriter{}, func(w *recordWriter, i int) {
@@ -98,7 +107,27 @@ func writeSmallFiles(dir string, n int) error {
 	return nil
 }
 
-// copyRecords is the plain SQL for flat records. A broken line that is let pass
+// numberRecords is the plain SQL that makes of flat records what rbt makes: the
+// fields, dense numbers in the order of the lines, content ids, and the place.
+func numberRecords(input, out string, fields [][2]string, options string) []step {
+	list := strings.Join(fieldNames(fields), ", ")
+	from := fmt.Sprintf("read_ndjson(%s, columns = %s, filename = true%s)", quote(input), columnsOf(fields), options)
+	line := "row_number() OVER ()"
+	if strings.Contains(input, "*") {
+		line = "row_number() OVER (PARTITION BY filename)"
+	}
+	return []step{
+		{Exec: "SET preserve_insertion_order = true"}, // numbers must follow the lines
+		{
+			Query: "SELECT row_number() OVER () AS _sid, md5(row(" + list + ")::VARCHAR)::UUID AS _content_id, " + list +
+				", true AS _is_entry, 1::BIGINT AS _occurrences, parse_filename(filename) AS _file, " + line + " AS _line, 1::BIGINT AS _load_id FROM " +
+				from + " WHERE id IS NOT NULL",
+			To: filepath.Join(out, "record.parquet"),
+		},
+	}
+}
+
+// copyRecords is the plain SQL for flat records without any of that. A broken line that is let pass
 // comes out as a row of NULLs.
 func copyRecords(input, out string, fields [][2]string, options string) []step {
 	from := fmt.Sprintf("read_ndjson(%s, columns = %s%s)", quote(input), columnsOf(fields), options)
