@@ -53,7 +53,10 @@ func (p *Project) baseGlobals() map[string]any {
 		// Set for each render. They stand here already, so that the copy of the
 		// map need not grow.
 		"run_started_at": nil, "invocation_id": nil, "execute": false,
-		"local_md5": jinja.Func(callMD5),
+		"local_md5":   jinja.Func(callMD5),
+		"load_result": refused("load_result", "run_query() gives its result"),
+		"statement":   refused("statement", "run_query() reads published relations"),
+		"doc":         refused("doc", "write the text into the description"),
 		"builtins": &object{name: "builtins", attrs: map[string]any{
 			"ref": jinja.Func(callRef), "source": jinja.Func(callSource), "config": configObject{}, "var": jinja.Func(callVar),
 		}},

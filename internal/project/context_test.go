@@ -126,6 +126,8 @@ func TestContextErrors(t *testing.T) {
 		{"{{ config.require('nope') }}", `t.sql:1:11: the configuration has no key "nope" [RBT1005]`},
 		{"{{ modules.datetime.date(2024, 2, 30) }}", `t.sql:1:21: there is no such time [RBT2026]`},
 		{"-- {{ nopkg.f('b') }}", ``},
+		{"{{ adapter.dispatch('x', 'y')() }}", `t.sql:1:12: adapter.dispatch() is not supported [RBT2006]`},
+		{"{% call statement('x') %}select 1{% endcall %}", `t.sql:1:9: statement() is not supported [RBT2006]`},
 	}
 	for _, tt := range tests {
 		r := &rendering{p: p, m: p.model(t, "base")}

@@ -186,5 +186,17 @@ func adapterObject() *object {
 			return quoteName(printed(c.Args[0])), nil
 		}),
 		"get_columns_in_relation": jinja.Func(callColumns),
+		"dispatch":                refused("adapter.dispatch", "rbt has one engine: call the macro itself"),
+		"get_relation":            refused("adapter.get_relation", "write ref(), source() or this"),
+		"execute":                 refused("adapter.execute", "run_query() reads published relations"),
+		"create_schema":           refused("adapter.create_schema", "rbt makes what it needs"),
+		"drop_relation":           refused("adapter.drop_relation", "models only read"),
 	}}
+}
+
+// refused is a function of dbt that rbt does not have.
+func refused(name, instead string) jinja.Func {
+	return func(c *jinja.Call) (any, error) {
+		return nil, diag.Errorf(diag.TemplateUnsupported, c.Pos, "%s() is not supported", name).WithHint("%s", instead)
+	}
 }
