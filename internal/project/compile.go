@@ -81,21 +81,6 @@ func (p *Project) masked(list diag.List) diag.List {
 	return list
 }
 
-// Relation finds a model, seed, ingest output or source table by a name as users
-// write it in YAML: "orders", "crystals.structure", ref('x'), source('a', 'b').
-// The error is a diag.Diagnostic without a place.
-func (p *Project) Relation(text string) (Ref, error) {
-	call, problem := parseReference(scalarNode(text))
-	if problem != "" {
-		return Ref{}, diag.Errorf(diag.UnknownRef, diag.Pos{}, "%q is no reference: %s", text, problem)
-	}
-	ref, d := p.lookup(call)
-	if d != nil {
-		return Ref{}, *d
-	}
-	return ref, nil
-}
-
 // renderText renders a text in which only the given names are known.
 func (p *Project) renderText(ctx context.Context, file, text string, line int, globals map[string]any) (string, error) {
 	t, list := jinja.Parse(file, text, line)
