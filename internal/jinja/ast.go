@@ -188,7 +188,7 @@ type (
 		// commented is set where an SQL comment stands before it on its line.
 		commented bool
 	}
-	ifStmt  struct {
+	ifStmt struct {
 		conds  []expr
 		bodies [][]stmt
 		other  []stmt

@@ -31,9 +31,14 @@ func readRecorded(t *testing.T, path string) []recorded {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return decodeRecorded(t, data)
+}
+
+func decodeRecorded(t testing.TB, data []byte) []recorded {
+	t.Helper()
 	var list []recorded
 	if err := json.Unmarshal(data, &list); err != nil {
-		t.Fatalf("%s: %v", path, err)
+		t.Fatal(err)
 	}
 	return list
 }

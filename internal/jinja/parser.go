@@ -41,8 +41,8 @@ type parser struct {
 	storing bool
 	// commented is set behind "--" until the end of the line.
 	commented bool
-	macros  []*macroDef
-	blocks  []openBlock
+	macros    []*macroDef
+	blocks    []openBlock
 }
 
 // openBlock is a block whose end has not been met yet.
