@@ -175,10 +175,10 @@ func unchangedFacts(n *engine.NodeResult) string {
 	return facts
 }
 
-// gateThatFailed is the first gate because of which a node was not published.
+// gateThatFailed is the first test of a node that stopped what reads it.
 func gateThatFailed(n *engine.NodeResult) *engine.TestResult {
 	for _, t := range n.Tests {
-		if (t.Status == engine.StatusFail || t.Status == engine.StatusError) && !t.AfterPublish {
+		if t.Status == engine.StatusFail || t.Status == engine.StatusError {
 			return t
 		}
 	}
@@ -271,12 +271,12 @@ func (r report) details(res *engine.Result, c palette) string {
 		}
 		for _, t := range n.Tests {
 			told[t.ID] = true
-			r.test(&b, t, c)
+			r.test(&b, t, "what is published does not pass; nothing was built", c)
 		}
 	}
 	for _, t := range res.Tests {
 		if !told[t.ID] {
-			r.test(&b, t, c)
+			r.test(&b, t, "published before this test could run", c)
 		}
 	}
 	if b.Len() > 0 {
@@ -285,7 +285,9 @@ func (r report) details(res *engine.Result, c palette) string {
 	return b.String()
 }
 
-func (r report) test(b *strings.Builder, t *engine.TestResult, c palette) {
+// test explains a test that did not pass. late is what is said of one that looked
+// at published data.
+func (r report) test(b *strings.Builder, t *engine.TestResult, late string, c palette) {
 	var head string
 	switch t.Status {
 	case engine.StatusFail:
@@ -299,7 +301,7 @@ func (r report) test(b *strings.Builder, t *engine.TestResult, c palette) {
 	}
 	fmt.Fprintf(b, "\n%s %s%s\n", head, testTitle(t), inFile(t.File))
 	if t.AfterPublish && t.Status != engine.StatusWarn {
-		fmt.Fprintf(b, "  published before this test could run\n")
+		fmt.Fprintf(b, "  %s\n", late)
 	}
 	if t.Status == engine.StatusError {
 		if t.Err != nil {
