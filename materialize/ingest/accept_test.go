@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -613,9 +614,15 @@ func TestStallEndsWithADump(t *testing.T) {
 }
 
 func TestCancelAndFailuresOfTheMergeLeaveNothing(t *testing.T) {
+	var mu sync.Mutex // tables are merged side by side
 	var steps []string
 	j := faultJob(t)
-	j.hooks.step = func(name string) error { steps = append(steps, name); return nil }
+	j.hooks.step = func(name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		steps = append(steps, name)
+		return nil
+	}
 	s := newTestSession(t, 1)
 	j.Workers = 1
 	if _, err := runJob(t, s, j); err != nil {
@@ -628,6 +635,8 @@ func TestCancelAndFailuresOfTheMergeLeaveNothing(t *testing.T) {
 			ctx, stop := context.WithCancel(context.Background())
 			boom := errors.New("boom")
 			j.hooks.step = func(string) error {
+				mu.Lock()
+				defer mu.Unlock()
 				n++
 				if n != i+1 {
 					return nil

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -258,5 +259,52 @@ func TestDocumentedExample(t *testing.T) {
 	w := strings.Split(got.tables["_rejects"][0], "|")
 	if shown := "| " + strings.Join([]string{w[0], w[1], w[2], w[5], w[6], w[7]}, " | ") + " |"; !strings.Contains(string(doc), shown) {
 		t.Errorf("the page does not show %s", shown)
+	}
+}
+
+func TestConvertArrow(t *testing.T) {
+	s := newTestSession(t, 1)
+	dir := t.TempDir()
+	parquet := writeColumnar(t, s, dir)
+	read := func(path string) (rows []string) {
+		cols, err := s.Describe(context.Background(), "SELECT * FROM "+readParquet([]string{path}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cols {
+			rows = append(rows, c.Name+" "+c.Type)
+		}
+		if err := s.Query(context.Background(), "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM "+readParquet([]string{path})+" ORDER BY ALL", func(v []any) error {
+			rows = append(rows, fmt.Sprint(v...))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	for i, stream := range []bool{false, true} {
+		in, out := filepath.Join(dir, "in.arrow"), filepath.Join(dir, fmt.Sprintf("out%d", i))
+		if err := os.WriteFile(in, []byte(parquetToIPC(t, parquet, stream)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := ConvertArrow(context.Background(), in, out); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(read(parquet), read(out)); d != "" {
+			t.Error(d)
+		}
+	}
+	bad, out := filepath.Join(dir, "bad.arrow"), filepath.Join(dir, "bad.out")
+	whole := parquetToIPC(t, parquet, true)
+	for _, content := range []string{"ARROW1\x00\x00junk", whole[:len(whole)/2]} {
+		if err := os.WriteFile(bad, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := ConvertArrow(context.Background(), bad, out); err == nil {
+			t.Error("a damaged file was converted")
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Error("a failed conversion left a file")
+		}
 	}
 }

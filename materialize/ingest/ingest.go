@@ -131,9 +131,10 @@ func (j *Job) prepare() {
 	if j.StallAfter <= 0 {
 		j.StallAfter = defaultStall
 	}
-	// A chunk is held by the reader, in the channel and by a worker; with many
-	// workers and little memory it has to be smaller. Results do not change.
-	if most := j.MemoryLimit / int64(6*j.Workers+2); int64(j.ChunkBytes) > most {
+	// A chunk is held by the reader, in the channel and by a worker, and the heap
+	// doubles between collections; with many workers and little memory a chunk has
+	// to be smaller. Results do not change.
+	if most := j.MemoryLimit / int64(12*j.Workers+4); int64(j.ChunkBytes) > most {
 		j.ChunkBytes = int(max(most, 64<<10))
 	}
 	j.stats = Stats{Workers: j.Workers, Rows: map[string]int64{}}

@@ -85,9 +85,9 @@ func (j *Job) budget(p *Program) (flushBytes, dedupSlots int) {
 		}
 	}
 	perWorker := j.MemoryLimit / int64(j.Workers)
-	// Half is chunks, garbage and room for the encoding of a flush.
-	flushBytes = int(min(max(perWorker/4, 1<<20), 64<<20))
-	slots := perWorker / 4 / int64(types) / 64
+	// The rest is chunks, garbage and room for the encoding of a flush.
+	flushBytes = int(min(max(perWorker/8, 1<<20), 64<<20))
+	slots := perWorker / 8 / int64(types) / 64
 	dedupSlots = firstDedupSlots
 	for int64(dedupSlots*2) <= slots && dedupSlots < 1<<19 {
 		dedupSlots *= 2

@@ -1,0 +1,67 @@
+package ingest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	pqcompress "github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+)
+
+// ConvertArrow writes an Arrow IPC file or stream as Parquet, which the SQL
+// engine reads where it does not read Arrow. It makes out, which must not exist,
+// and leaves nothing behind when it fails.
+func ConvertArrow(ctx context.Context, in, out string) (err error) {
+	f, err := os.Open(in)
+	if err != nil {
+		return fmt.Errorf("open arrow file: %w", err)
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, readBuffer)
+	if head, _ := r.Peek(len(arrowMagic)); string(head) == arrowMagic {
+		if _, err := r.Discard(len(arrowMagic)); err != nil {
+			return fmt.Errorf("read arrow file %s: %w", in, err)
+		}
+	}
+	src, err := ipc.NewReader(r, ipc.WithAllocator(memory.NewGoAllocator()))
+	if err != nil {
+		return fmt.Errorf("read arrow file %s: %w", in, err)
+	}
+	defer src.Release()
+	dst, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("create parquet file: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			dst.Close()
+			os.Remove(out)
+		}
+	}()
+	w, err := pqarrow.NewFileWriter(src.Schema(), dst, parquet.NewWriterProperties(parquet.WithCompression(pqcompress.Codecs.Zstd)), pqarrow.DefaultWriterProps())
+	if err != nil {
+		return fmt.Errorf("write parquet file %s: %w", out, err)
+	}
+	for src.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.WriteBuffered(src.RecordBatch()); err != nil {
+			return fmt.Errorf("write parquet file %s: %w", out, err)
+		}
+	}
+	if err := src.Err(); err != nil && err != io.EOF {
+		return fmt.Errorf("read arrow file %s: %w", in, err)
+	}
+	// Close closes dst too.
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("write parquet file %s: %w", out, err)
+	}
+	return nil
+}
