@@ -36,8 +36,8 @@ func truth(v any) (bool, error) {
 		return v.len() > 0, nil
 	case dictView:
 		return v.dict.Len() > 0, nil
-	case *loopValue:
-		return true, nil
+	case Sequence:
+		return v.Len() > 0, nil
 	case *Undefined:
 		if v.lenient {
 			return false, nil
@@ -79,6 +79,9 @@ func (r *run) equalDepth(a, b any, depth int) (bool, error) {
 	if s, ok := text(a); ok {
 		t, same := text(b)
 		return same && s == t, nil
+	}
+	if c, ok := orderHost(a, b); ok {
+		return c == 0, nil
 	}
 	switch a := a.(type) {
 	case nil:
@@ -296,10 +299,8 @@ func (r *run) compare(a, b any, op compareOp, depth int) (int, error) {
 			return strings.Compare(s, t), nil
 		}
 	}
-	if o, ok := a.(Operand); ok {
-		if c, ok := o.Order(b); ok {
-			return c, nil
-		}
+	if c, ok := orderHost(a, b); ok {
+		return c, nil
 	}
 	x, xok := items(a)
 	y, yok := items(b)

@@ -71,7 +71,7 @@ func (c *filterCall) strArg(i int, otherwise string) (string, error) {
 }
 
 func filterNames() []string {
-	return []string{"abs", "attr", "batch", "capitalize", "center", "count", "d", "default", "dictsort", "e",
+	return []string{"abs", "as_bool", "as_native", "as_number", "as_text", "attr", "batch", "capitalize", "center", "count", "d", "default", "dictsort", "e",
 		"escape", "filesizeformat", "first", "float", "forceescape", "format", "groupby", "indent", "int",
 		"items", "join", "last", "length", "list", "lower", "map", "max", "min", "reject", "rejectattr",
 		"replace", "reverse", "round", "safe", "select", "selectattr", "slice", "sort", "string", "striptags",
@@ -142,6 +142,9 @@ func numberFilter(name string) *filterDef {
 		return &filterDef{params: params{"precision?", "method?"}, fn: filterRound}
 	case "filesizeformat":
 		return &filterDef{params: params{"binary?"}, fn: filterFileSize}
+	case "as_bool", "as_native", "as_number", "as_text":
+		// dbt's hints for YAML values: in SQL they change nothing.
+		return &filterDef{rich: true, fn: func(c *filterCall) (any, error) { return c.in, nil }}
 	case "default", "d":
 		return &filterDef{params: params{"default_value?", "boolean?"}, rich: true, fn: filterDefault}
 	case "tojson":

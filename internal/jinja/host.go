@@ -21,12 +21,32 @@ type Sequence interface {
 // operateHost computes l op r where one of the two is an Operand.
 func operateHost(op tokenKind, l, r any) (v any, ok bool, err error) {
 	if o, is := l.(Operand); is {
-		if v, ok, err = o.Operate(operatorText(op), r, false); ok || err != nil {
-			return v, ok, err
+		v, ok, err = o.Operate(operatorText(op), r, false)
+	}
+	if o, is := r.(Operand); is && !ok && err == nil {
+		v, ok, err = o.Operate(operatorText(op), l, true)
+	}
+	if err != nil {
+		return nil, false, fromHost(err, "'"+operatorText(op)+"'", head{}, "")
+	}
+	if !ok {
+		return nil, false, nil
+	}
+	v, err = normal(v)
+	return v, true, err
+}
+
+// orderHost gives the order of a and b where one of the two is an Operand.
+func orderHost(a, b any) (int, bool) {
+	if o, is := a.(Operand); is {
+		if c, ok := o.Order(b); ok {
+			return c, true
 		}
 	}
-	if o, is := r.(Operand); is {
-		return o.Operate(operatorText(op), l, true)
+	if o, is := b.(Operand); is {
+		if c, ok := o.Order(a); ok {
+			return -c, true
+		}
 	}
-	return nil, false, nil
+	return 0, false
 }

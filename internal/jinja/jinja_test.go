@@ -333,6 +333,70 @@ func (callableObject) Attr(name string) (any, bool) {
 }
 func (callableObject) Call(c *Call) (any, error) { return fmt.Sprintf("called %d", len(c.Args)), nil }
 
+// days is a host value with operators and an order; page one with items.
+type days int64
+
+func (d days) String() string          { return fmt.Sprintf("%dd", int64(d)) }
+func (d days) Attr(string) (any, bool) { return nil, false }
+
+func (d days) Operate(op string, other any, swapped bool) (any, bool, error) {
+	n, ok := other.(int64)
+	switch {
+	case ok && op == "+":
+		return d + days(n), true, nil
+	case ok && op == "-" && !swapped:
+		return d - days(n), true, nil
+	case ok && op == "//":
+		return nil, false, errors.New("days cannot be divided")
+	}
+	return nil, false, nil
+}
+
+func (d days) Order(other any) (int, bool) {
+	if n, ok := other.(int64); ok {
+		other = days(n)
+	}
+	o, ok := other.(days)
+	return int(d - o), ok
+}
+
+type page []any
+
+func (p page) String() string          { return "page" }
+func (p page) Attr(string) (any, bool) { return nil, false }
+func (p page) Len() int                { return len(p) }
+func (p page) At(i int) any            { return p[i] }
+
+func TestHostOperators(t *testing.T) {
+	globals := map[string]any{"d": days(3), "p": page{1, "x", days(2)}, "none_": page{}}
+	outs := map[string]string{
+		"{{ d + 1 }} {{ 1 + d }} {{ d - 1 }}":                    "4d 4d 2d",
+		"{{ d > 2 }} {{ 2 < d }} {{ d == 3 }} {{ 4 <= d }}":      "True True True False",
+		"{{ [p[2], d, 1] | sort | join(' ') }}":                  "1 2d 3d",
+		"{{ p | length }} {{ p[1] }} {{ p[-1] }}":                "3 x 2d",
+		"{% for v in p %}{{ v }};{% endfor %}":                   "1;x;2d;",
+		"{{ 'x' in p }} {{ p is iterable }} {{ p is sequence }}": "True True True",
+		"{{ 'a' if none_ else 'b' }}{{ 'a' if p else 'b' }}":     "ba",
+		"{{ p[0] + 1 }}": "2",
+	}
+	for src, want := range outs {
+		res, err := render(t, src, Options{Globals: globals})
+		if err != nil {
+			t.Errorf("%s: %v", src, err)
+		} else if res.Text != want {
+			t.Errorf("%s: got %q, want %q", src, res.Text, want)
+		}
+	}
+	for src, pos := range map[string]string{"{{ 1 - d }}": "m.sql:1:6", "{{ d * 'a' }}": "m.sql:1:6", "{{ d // 2 }}": "m.sql:1:6", "{{ d < 'a' }}": "m.sql:1:6"} {
+		_, err := render(t, src, Options{Globals: globals})
+		if err == nil {
+			t.Errorf("%s: no error", src)
+		} else if d := first(t, err); d.Pos.String() != pos {
+			t.Errorf("%s: got %v, want %s", src, err, pos)
+		}
+	}
+}
+
 func TestEvaluate(t *testing.T) {
 	ctx := context.Background()
 	o := Options{Globals: oracleGlobals()}

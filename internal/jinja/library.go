@@ -197,6 +197,7 @@ func (l *library) attr(name string) (any, bool) {
 	return v, ok && err == nil
 }
 
+// String gives no text: a collection is used by its macros.
 func (l *library) String() string { return "" }
 
 // Attr makes the collection an Object.

@@ -47,6 +47,7 @@ type returned struct {
 	pos   diag.Pos
 }
 
+// Error says what is wrong where no macro stops it.
 func (*returned) Error() string { return "return() outside of a macro" }
 
 // Return is dbt's return(): it ends the macro that is running and makes its
