@@ -185,14 +185,7 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 	if err := b.session.checkQuery(ctx, st); err != nil {
 		return nil, b.place(err)
 	}
-	declared := make([]materialize.Declared, len(n.Model.Columns))
-	for i, c := range n.Model.Columns {
-		declared[i] = materialize.Declared{Name: c.Name, Type: c.Type, Pos: c.TypePos}
-		if c.Type == "" {
-			declared[i].Pos = c.Pos
-		}
-	}
-	return materialize.NewQuery(st.text, declared, n.Model.ContractEnforced), nil
+	return materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced), nil
 }
 
 func (b *builder) volatility(compiled *project.Compiled, tables plan.Tables) string {

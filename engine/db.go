@@ -61,16 +61,16 @@ func (d *database) configure(ctx context.Context, cfg project.Engine) error {
 	// CPU, a third less memory; ORDER BY is kept all the same. All extensions
 	// that rbt needs are linked in, and none may come from a network.
 	own := []string{
-		"SET preserve_insertion_order = false",
-		"SET parquet_metadata_cache = true",
-		"SET TimeZone = 'UTC'",
-		"SET temp_directory = " + quoteText(d.tempDir),
-		"SET autoinstall_known_extensions = false",
-		"SET autoload_known_extensions = false",
-		"SET errors_as_json = true",
+		"SET GLOBAL preserve_insertion_order = false",
+		"SET GLOBAL parquet_metadata_cache = true",
+		"SET GLOBAL TimeZone = 'UTC'",
+		"SET GLOBAL temp_directory = " + quoteText(d.tempDir),
+		"SET GLOBAL autoinstall_known_extensions = false",
+		"SET GLOBAL autoload_known_extensions = false",
+		"SET GLOBAL errors_as_json = true",
 	}
 	if cfg.DuckDBThreads > 0 {
-		own = append(own, fmt.Sprintf("SET threads = %d", cfg.DuckDBThreads))
+		own = append(own, fmt.Sprintf("SET GLOBAL threads = %d", cfg.DuckDBThreads))
 	}
 	for _, q := range own {
 		if _, err := d.db.ExecContext(ctx, q); err != nil {
@@ -105,7 +105,7 @@ func (d *database) limitMemory(ctx context.Context, limit string) error {
 	if limit == "" {
 		return nil
 	}
-	if _, err := d.db.ExecContext(ctx, "SET memory_limit = "+quoteText(limit)); err != nil {
+	if _, err := d.db.ExecContext(ctx, "SET GLOBAL memory_limit = "+quoteText(limit)); err != nil {
 		return settingProblem("engine.memory_limit", fmt.Sprintf("%q is not a size", limit), "write a size such as 4GB or a percentage such as 80%")
 	}
 	return nil

@@ -48,6 +48,7 @@ type Engine struct {
 	stuck  bool // a query that cannot be interrupted still runs
 
 	eventMu sync.Mutex
+	silent  bool
 }
 
 // Open makes an engine. It starts nothing yet.
@@ -134,6 +135,16 @@ func (e *Engine) emit(ev Event) {
 	}
 	e.eventMu.Lock()
 	defer e.eventMu.Unlock()
+	if e.silent {
+		return
+	}
 	ev.Time = e.o.Now()
 	e.o.Events(ev)
+}
+
+// silence drops what a job that was given up may still say.
+func (e *Engine) silence() {
+	e.eventMu.Lock()
+	defer e.eventMu.Unlock()
+	e.silent = true
 }

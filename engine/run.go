@@ -81,6 +81,9 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 		err = r.close()
 	}
 	e.emit(Event{Kind: EventRunFinished, Total: total, Result: r.result})
+	if len(stuck) > 0 {
+		e.silence()
+	}
 	return r.result, err
 }
 

@@ -1,0 +1,362 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/plan"
+	"rbt/internal/project"
+	"rbt/materialize"
+	"rbt/materialize/ingest"
+)
+
+// Check binds models against empty relations that have the columns of what they
+// read: types flow from declared source columns and headers through the graph,
+// and no data is read. It reports every misspelt column, unknown function and
+// wrong type that can be known before anything runs. Nodes below one whose
+// columns cannot be known are not judged.
+//
+// Nodes are those to be judged; what they read is bound too, and its problems
+// are left to itself.
+func (e *Engine) Check(ctx context.Context, g *plan.Graph, nodes []*plan.Node) (_ diag.List, err error) {
+	db, err := openDatabase(ctx, project.Engine{Settings: e.o.Project.Engine.Settings}, filepath.Join(tempDirFor(e.o.Project.TargetDir, e.o.PID), "check"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	c := &checker{e: e, known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := c.schemas(ctx, db, g); err != nil {
+		return nil, err
+	}
+	order, jobs := neededNodes(g, nodes)
+	workers := workersFor(e.o.Project.Engine)
+	for range workers {
+		s, err := db.session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.sessions = append(c.sessions, s)
+	}
+	schedule{
+		jobs: jobs, workers: workers, grace: e.o.Grace,
+		run: func(ctx context.Context, worker, i int) jobResult {
+			err := c.node(ctx, c.sessions[worker], order[i])
+			return jobResult{commit: func() { c.problems[order[i]] = err }}
+		},
+		crashed: func(i int, value any, _ []byte) jobResult {
+			return jobResult{commit: func() { c.problems[order[i]] = fmt.Errorf("a defect of rbt: %v", value) }}
+		},
+		skip: func(int, int) {},
+	}.do(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var problems diag.List
+	for _, n := range nodes {
+		if err := c.problems[n]; err != nil {
+			problems = append(problems, asList(err, n.File)...)
+		}
+	}
+	return problems.Sort(), nil
+}
+
+// neededNodes gives nodes and all that they read, parents first, as jobs.
+func neededNodes(g *plan.Graph, nodes []*plan.Node) ([]*plan.Node, []job) {
+	needed := map[*plan.Node]bool{}
+	for todo := slices.Clone(nodes); len(todo) > 0; {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !needed[at] {
+			needed[at] = true
+			todo = append(todo, at.Parents...)
+		}
+	}
+	var order []*plan.Node
+	var jobs []job
+	place := map[*plan.Node]int{}
+	for _, n := range g.Order() {
+		if !needed[n] {
+			continue
+		}
+		var after []int
+		for _, p := range n.Parents {
+			after = append(after, place[p])
+		}
+		place[n] = len(order)
+		order, jobs = append(order, n), append(jobs, job{after})
+	}
+	return order, jobs
+}
+
+// asList gives an error as diagnostics.
+func asList(err error, file string) diag.List {
+	err = inFile(err, file)
+	var list diag.List
+	var one diag.Diagnostic
+	switch {
+	case errors.As(err, &list):
+		return list
+	case errors.As(err, &one):
+		return diag.List{one}
+	}
+	return diag.List{diag.Errorf(diag.SQLBind, diag.Pos{File: file}, "%v", err)}
+}
+
+// checker binds nodes, parents before children, several at once.
+type checker struct {
+	e        *Engine
+	sessions []*session // by worker
+	problems map[*plan.Node]error
+
+	mu    sync.Mutex
+	known map[*plan.Node]bool // nodes whose columns are known and bound
+}
+
+func (c *checker) close() error {
+	var err error
+	for _, s := range c.sessions {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+// schemas makes the schemas of all sources.
+func (c *checker) schemas(ctx context.Context, db *database, g *plan.Graph) error {
+	made := map[string]bool{}
+	for _, n := range g.Nodes() {
+		if n.Source == nil || made[strings.ToLower(n.Source.Group)] {
+			continue
+		}
+		made[strings.ToLower(n.Source.Group)] = true
+		if _, err := db.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+quoteIdent(n.Source.Group)); err != nil {
+			return fmt.Errorf("make the schema %s: %w", n.Source.Group, plainError(err))
+		}
+	}
+	return nil
+}
+
+func (c *checker) knows(nodes []*plan.Node) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.ContainsFunc(nodes, func(n *plan.Node) bool { return !c.known[n] })
+}
+
+// node binds one node and makes its name known, where its columns can be known.
+func (c *checker) node(ctx context.Context, s *session, n *plan.Node) error {
+	switch {
+	case n.Source != nil:
+		return c.source(ctx, s, n)
+	case n.Seed != nil:
+		query, table, err := seedQuery(c.e.o.Project, n.Seed)
+		if err != nil {
+			return err
+		}
+		return c.described(ctx, s, n, query, table)
+	case n.Model.Records != nil:
+		return c.ingest(ctx, s, n)
+	case !c.knows(n.Parents):
+		return nil
+	}
+	return c.model(ctx, s, n)
+}
+
+// source makes a source known by the headers of its files; JSON, which has none,
+// by its declared columns where nothing else is kept.
+func (c *checker) source(ctx context.Context, s *session, n *plan.Node) error {
+	table, err := newSourceTable(c.e.o.Project, n.Source, s.db.tempDir)
+	if err != nil {
+		// Without files only the declared columns are known, and the run will say
+		// that files are missing.
+		if len(n.Source.Columns) == 0 {
+			return nil
+		}
+		table = &fileTable{columns: n.Source.Columns}
+		return c.define(ctx, s, n, n.Source.Group, n.Source.Name, table.typedColumns())
+	}
+	isJSON := table.format == "json" || table.format == "ndjson"
+	if isJSON && table.extra == "keep" || isJSON && slices.ContainsFunc(table.columns, func(c project.Column) bool { return c.Type == "" }) {
+		return nil
+	}
+	if isJSON {
+		return c.define(ctx, s, n, n.Source.Group, n.Source.Name, table.typedColumns())
+	}
+	query, err := table.query(ctx, s)
+	if err != nil {
+		return err
+	}
+	return c.described(ctx, s, n, query, table)
+}
+
+// described makes a node known by the columns of a query over its files.
+func (c *checker) described(ctx context.Context, s *session, n *plan.Node, query string, table *fileTable) error {
+	columns, err := s.Describe(ctx, query)
+	if err != nil {
+		return table.explain(err)
+	}
+	schema, name := "main", n.Name
+	if n.Source != nil {
+		schema, name = n.Source.Group, n.Source.Name
+	}
+	return c.define(ctx, s, n, schema, name, columns)
+}
+
+func (c *checker) define(ctx context.Context, s *session, n *plan.Node, schema, name string, columns []lake.Column) error {
+	if err := s.Exec(ctx, "CREATE OR REPLACE VIEW "+relationName(schema, name)+" AS "+emptyRelation(columns)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known[n] = true
+	return nil
+}
+
+func (c *checker) ingest(ctx context.Context, s *session, n *plan.Node) error {
+	program, problems := ingest.Compile(ingestSpec(n.Model))
+	if err := problems.Err(); err != nil {
+		return err
+	}
+	for _, o := range program.Outputs() {
+		if err := c.define(ctx, s, n, "main", o.Relation, o.Columns); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// model binds both renderings of a model and makes its stored columns known.
+func (c *checker) model(ctx context.Context, s *session, n *plan.Node) error {
+	columns, err := c.bind(ctx, s, n, n.Full)
+	if err != nil || columns == nil {
+		return err
+	}
+	if err := c.define(ctx, s, n, "main", n.Name, columns); err != nil {
+		return err
+	}
+	if n.Increment == nil {
+		return nil
+	}
+	_, err = c.bind(ctx, s, n, n.Increment)
+	return err
+}
+
+// bind gives the columns of a rendering as they would be stored; none where they
+// are known only when it runs.
+func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *project.Compiled) ([]lake.Column, error) {
+	if compiled.Queried {
+		return nil, nil
+	}
+	st, err := oneQuery(compiled.SQL)
+	p := placing{file: n.File, name: n.Name, compiled: compiled, text: st}
+	if err == nil {
+		err = s.checkQuery(ctx, st)
+	}
+	if err == nil {
+		err = s.checkCasts(ctx, st)
+	}
+	if err != nil {
+		return nil, placeError(err, p)
+	}
+	if st.mentions("pivot", "pivot_wider") {
+		tables, err := c.e.parser.Tables(compiled.SQL)
+		if err != nil || tables.Refused {
+			return nil, err
+		}
+	}
+	if n.Model.Materialization == project.Ephemeral {
+		columns, err := s.Describe(ctx, st.text)
+		if err != nil {
+			return nil, placeError(err, p)
+		}
+		return columns, nil
+	}
+	_, columns, err := materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced).Select(ctx, s)
+	if err != nil {
+		return nil, placeError(err, p)
+	}
+	return columns, nil
+}
+
+func declaredColumns(m *project.Model) []materialize.Declared {
+	declared := make([]materialize.Declared, len(m.Columns))
+	for i, c := range m.Columns {
+		declared[i] = materialize.Declared{Name: c.Name, Type: c.Type, Pos: c.TypePos}
+		if c.Type == "" {
+			declared[i].Pos = c.Pos
+		}
+	}
+	return declared
+}
+
+// checkCasts refuses a query with a cast that no value survives: DuckDB 1.5.6
+// compares a date with a number by such a cast and fails when the first row
+// comes.
+func (s *session) checkCasts(ctx context.Context, st statement) error {
+	text := ""
+	err := s.Query(ctx, "SELECT CAST(json_serialize_plan("+quoteText(st.text)+") AS VARCHAR)", func(v []any) error {
+		text, _ = v[0].(string)
+		return nil
+	})
+	if err != nil || !strings.Contains(text, `"BOUND_CAST"`) {
+		return err
+	}
+	var tree any
+	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+		return fmt.Errorf("read the plan of a query: %w", err)
+	}
+	if p := impossibleCast(tree); p != nil {
+		return p
+	}
+	return nil
+}
+
+// impossibleCast finds a cast between numbers and times in a serialised plan.
+func impossibleCast(value any) *sqlProblem {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			if p := impossibleCast(item); p != nil {
+				return p
+			}
+		}
+	case map[string]any:
+		if v["expression_class"] == "BOUND_CAST" {
+			from, to := castType(v["child"]), castType(v)
+			if offset := offsetOf(v); offset >= 0 && v["try_cast"] == false && castClass(from) != 0 && castClass(to) != 0 && castClass(from) != castClass(to) {
+				return &sqlProblem{code: diag.SQLBind, offset: offset, msg: fmt.Sprintf("a value of type %s can never be taken for a %s", from, to),
+					hint: "compare values of one type, or convert them in a way that means something"}
+			}
+		}
+		for _, key := range sortedKeys(v) {
+			if p := impossibleCast(v[key]); p != nil {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+func castType(value any) string {
+	o, _ := value.(map[string]any)
+	t, _ := o["return_type"].(map[string]any)
+	return text(t, "id")
+}
+
+// castClass is 1 for numbers, 2 for dates and times, 0 for all else.
+func castClass(typ string) int {
+	switch {
+	case integerTypes[typ] || floatTypes[typ] || typ == "DECIMAL" || typ == "BOOLEAN":
+		return 1
+	case strings.HasPrefix(typ, "TIME") || typ == "DATE" || typ == "INTERVAL":
+		return 2
+	}
+	return 0
+}
