@@ -501,3 +501,59 @@ func TestParseReportsSeveral(t *testing.T) {
 		t.Fatalf("rendering gives %v", err)
 	}
 }
+
+func TestRefused(t *testing.T) {
+	cases := map[string]diag.Code{
+		"{% include 'x' %}":                             diag.TemplateUnsupported,
+		"{% extends 'x' %}":                             diag.TemplateUnsupported,
+		"{% block b %}{% endblock %}":                   diag.TemplateUnsupported,
+		"{% autoescape true %}{% endautoescape %}":      diag.TemplateUnsupported,
+		"{% trans %}{% endtrans %}":                     diag.TemplateUnsupported,
+		"{% debug %}":                                   diag.TemplateUnsupported,
+		"{% snapshot s %}{% endsnapshot %}":             diag.TemplateUnsupported,
+		"{% materialization m, default %}":              diag.TemplateUnsupported,
+		"{% docs d %}{% enddocs %}":                     diag.TemplateUnsupported,
+		"{% import 'x' as y %}":                         diag.TemplateUnsupported,
+		"{% from 'x' import y %}":                       diag.TemplateUnsupported,
+		"{{ [1] | random }}":                            diag.TemplateUnsupported,
+		"{{ [1] | map('random') | list }}":              diag.TemplateUnsupported,
+		"{{ 'a' | urlize }}":                            diag.TemplateUnsupported,
+		"{{ {} | xmlattr }}":                            diag.TemplateUnsupported,
+		"{{ 1 | pprint }}":                              diag.TemplateUnsupported,
+		"{{ lipsum() }}":                                diag.TemplateUnsupported,
+		"{{ 'a'.encode() }}":                            diag.TemplateUnsupported,
+		"{{ 'a'.translate({}) }}":                       diag.TemplateUnsupported,
+		"{% do [1].sort(key=range) %}":                  diag.TemplateUnsupported,
+		"{{ (-8) ** 0.5 }}":                             diag.TemplateUnsupported,
+		`{{ '\N{DASH}' }}`:                              diag.TemplateSyntax,
+		"{{ ''.__class__ }}":                            diag.UndefinedName,
+		"{{ ''['__class__'] }}":                         diag.UndefinedName,
+		"{{ '' | attr('__class__') }}":                  diag.UndefinedName,
+		"{{ '{0.__class__}'.format(1) }}":               diag.UndefinedName,
+		"{{ ref.__globals__ }}":                         diag.UndefinedName,
+		"{{ range.__self__ }}":                          diag.UndefinedName,
+		"{{ [nope] }}":                                  diag.UndefinedName,
+		"{{ ref(nope) }}":                               diag.UndefinedName,
+		"{{ ref }}":                                     diag.TemplateType,
+		"{{ 'a'.upper }}":                               diag.TemplateType,
+		"{{ range }}":                                   diag.TemplateType,
+		"{{ [1] | map('string') }}":                     diag.TemplateType,
+		"{{ 10 ** 5000 }}":                              diag.TemplateValue,
+		"{% macro m() %}{% endmacro %}{{ m.__call__ }}": diag.UndefinedName,
+	}
+	for src, code := range cases {
+		_, err := render(t, src, Options{})
+		if err == nil {
+			t.Errorf("%s: no error", src)
+		} else if d := first(t, err); d.Code != code || d.Pos.Col == 0 {
+			t.Errorf("%s: got %v, want code %s and a place", src, err, code)
+		}
+	}
+}
+
+func TestManyMistakes(t *testing.T) {
+	_, problems := Parse("m.sql", strings.Repeat("{{ a b }} {{ ' }} {{ 1 | nope }}\n", 20000), 1)
+	if n := len(problems); n == 0 || n > maxProblems+1 {
+		t.Fatalf("%d problems", n)
+	}
+}

@@ -14,6 +14,8 @@ const (
 	// maxNesting bounds how deeply brackets and blocks stand in each other, so
 	// that no template can exhaust the stack of the parser.
 	maxNesting = 200
+	// maxProblems is the number of mistakes after which parsing ends.
+	maxProblems = 20
 	// maxHeight bounds the expression tree, also where it grows without
 	// brackets (a + a + a …), so that evaluation cannot exhaust the stack.
 	maxHeight = 1000
@@ -173,12 +175,14 @@ func (p *parser) unclosed(b openBlock) {
 	p.fail(b.head, "this %s has no %s", b.name, b.end)
 }
 
-// enter counts one level of nesting; leave ends it.
+// enter counts one level of nesting, that is of expressions and tags in each
+// other; leave ends it.
 func (p *parser) enter() bool {
 	p.depth++
 	if p.depth > maxNesting {
 		p.report(p.problem(p.cur.head(), diag.TemplateBudget,
 			"the template is nested more than %d levels deep here", maxNesting), p.cur.start)
+		p.depth--
 		return false
 	}
 	return true
@@ -259,9 +263,8 @@ func (p *parser) output() stmt {
 	if !p.failed {
 		return &outStmt{x: x, commented: p.commented}
 	}
-	if p.lex.resume(p.failedAt, "}}") {
+	if len(p.diags) < maxProblems && p.lex.resume(p.failedAt, "}}") {
 		p.failed = false
-		p.depth = len(p.blocks)
 		p.advance()
 	}
 	return nil

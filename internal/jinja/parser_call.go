@@ -22,10 +22,6 @@ func (p *parser) overArgs(h head, in expr, args callArgs) head {
 
 func (p *parser) args() callArgs {
 	var a callArgs
-	if !p.enter() {
-		return a
-	}
-	defer p.leave()
 	p.advance()
 	for n := 0; !p.failed && !p.is(tokRParen); n++ {
 		if n > 0 {

@@ -275,10 +275,6 @@ func (p *parser) primary(namespace bool) expr {
 		p.advance()
 		return &constExpr{head: tok.head(), value: tok.value}
 	case tokLParen:
-		if !p.enter() {
-			return nil
-		}
-		defer p.leave()
 		p.advance()
 		x := p.tuple(tupleRules{cond: true, parens: true})
 		p.expect(tokRParen)
@@ -312,10 +308,6 @@ func (p *parser) nameOrConst(tok token, namespace bool) expr {
 }
 
 func (p *parser) list() expr {
-	if !p.enter() {
-		return nil
-	}
-	defer p.leave()
 	at := p.advance().head()
 	var items []expr
 	for !p.failed && !p.is(tokRBracket) {
@@ -335,10 +327,6 @@ func (p *parser) list() expr {
 }
 
 func (p *parser) dict() expr {
-	if !p.enter() {
-		return nil
-	}
-	defer p.leave()
 	at := p.advance().head()
 	d := &dictExpr{}
 	for !p.failed && !p.is(tokRBrace) {
@@ -411,10 +399,6 @@ func (p *parser) attribute(x expr) expr {
 }
 
 func (p *parser) subscript(x expr) expr {
-	if !p.enter() {
-		return nil
-	}
-	defer p.leave()
 	at := p.advance().head()
 	var keys []expr
 	for !p.failed && !p.is(tokRBracket) {

@@ -368,7 +368,7 @@ func (p *parser) noteStore(name string) {
 // unknownName reports an unknown filter or test, at once unless it stands under
 // a condition that may never hold.
 func (p *parser) unknownName(at head, what, name string, known []string) {
-	if p.soft > 0 {
+	if p.soft > 0 || len(p.diags) >= maxProblems {
 		return
 	}
 	p.diags = append(p.diags, unknownProblem(at, p.lex.file, what, name, known))
