@@ -65,7 +65,8 @@ func (r *reader) look(c *project.Compiled) (text, diag.List) {
 	if len(r.hits(scan.Identifiers)) == 0 {
 		return found, nil
 	}
-	scan, err = r.parser.Scan(withoutRelations(c))
+	bare := withoutRelations(c)
+	scan, err = r.parser.Scan(bare)
 	if err != nil {
 		return text{}, diag.List{placed(c, err)}
 	}
@@ -73,7 +74,7 @@ func (r *reader) look(c *project.Compiled) (text, diag.List) {
 	if len(hits) == 0 {
 		return found, nil
 	}
-	tables, err := r.parser.Tables(c.SQL)
+	tables, err := r.parser.Tables(bare)
 	switch {
 	case err != nil:
 		return text{}, diag.List{placed(c, err)}
