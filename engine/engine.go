@@ -96,6 +96,7 @@ type TestResult struct {
 	Failures             int64
 	Checked              int64
 	Expected             string // one sentence: what was expected
+	Found                string // of a unit test that fails: what was found, in a few words
 	Columns              []string
 	Sample               [][]string // at most five violating rows, printed exactly
 	SQL                  string
