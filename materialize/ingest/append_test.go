@@ -333,4 +333,7 @@ func TestStateOfAnotherFormatIsRefused(t *testing.T) {
 	st.Format = 2
 	l.prev.State, _ = json.Marshal(st)
 	wantDiag(t, l.load(&Job{}), diag.IngestChangedSpec, "", "has the format 2")
+	if err := l.load(&Job{FullRefresh: true}); err != nil {
+		t.Error(err)
+	}
 }

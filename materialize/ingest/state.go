@@ -85,7 +85,13 @@ func (j *Job) plan(ctx context.Context, s materialize.Session) (*state, error) {
 		return nil, nil
 	}
 	var st state
-	if err := json.Unmarshal(j.Previous.State, &st); err != nil {
+	err := json.Unmarshal(j.Previous.State, &st)
+	if j.FullRefresh && (err != nil || st.Format != stateFormat) {
+		// Nothing of it is needed; only the order of files is lost.
+		j.stamps = make([]fileStamp, len(j.Files))
+		return nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read state of the ingest: %w", err)
 	}
 	if st.Format != stateFormat {
