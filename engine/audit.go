@@ -194,9 +194,13 @@ func (r *run) needed(l plan.LateTest) bool {
 	return false
 }
 
-// tested notes the result of a late test.
+// tested notes the result of a late test or, counted on, of a unit test.
 func (r *run) tested(k int, t *TestResult) {
-	r.late[k] = t
+	if k < len(r.late) {
+		r.late[k] = t
+	} else {
+		r.unitTests[k-len(r.late)] = t
+	}
 	r.e.emit(Event{Kind: EventTestFinished, Number: len(r.plan.Steps) + k + 1, Total: r.total(), Test: t})
 }
 

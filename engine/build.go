@@ -34,6 +34,9 @@ type builder struct {
 // build makes the data of a step and publishes it after its audit.
 func (b *builder) build(ctx context.Context) error {
 	n := b.step.Node
+	if err := b.unitTests(ctx); err != nil {
+		return err
+	}
 	b.appending = b.step.Incremental
 	source, form, folder, err := b.source(ctx)
 	if err != nil {
@@ -65,6 +68,25 @@ func (b *builder) build(ctx context.Context) error {
 		return b.explain(ctx, err)
 	}
 	b.publish(published)
+	return nil
+}
+
+// unitTests runs the unit tests of the model, which need no data.
+func (b *builder) unitTests(ctx context.Context) error {
+	var failed []*TestResult
+	for _, u := range b.step.UnitTests {
+		t := b.run.unitTest(ctx, b.result.Worker, u)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b.result.Tests = append(b.result.Tests, t)
+		if t.Status != StatusPass {
+			failed = append(failed, t)
+		}
+	}
+	if len(failed) > 0 {
+		return (&auditError{failed}).diagnostic(b.step.Node)
+	}
 	return nil
 }
 

@@ -26,19 +26,34 @@ import (
 //
 // Nodes are those to be judged; what they read is bound too, and its problems
 // are left to itself.
-func (e *Engine) Check(ctx context.Context, g *plan.Graph, nodes []*plan.Node) (_ diag.List, err error) {
+func (e *Engine) Check(ctx context.Context, g *plan.Graph, nodes []*plan.Node) (diag.List, error) {
+	c, err := e.bindEmpty(ctx, g, nodes)
+	if err != nil {
+		return nil, err
+	}
+	var problems diag.List
+	for _, n := range nodes {
+		if err := c.problems[n]; err != nil {
+			problems = append(problems, asList(err, n.File)...)
+		}
+	}
+	return problems.Sort(), nil
+}
+
+// bindEmpty binds nodes and all that they read in an instance of its own.
+func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Node) (_ *checker, err error) {
 	db, err := openDatabase(ctx, project.Engine{Settings: e.o.Project.Engine.Settings}, filepath.Join(tempDirFor(e.o.Project.TargetDir, e.o.PID), "check"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	c := &checker{e: e, known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}}
+	c := &checker{e: e, known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}, columns: map[string][]lake.Column{}}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := c.schemas(ctx, db, g); err != nil {
 		return nil, err
 	}
 	order, jobs := neededNodes(g, nodes)
-	workers := workersFor(e.o.Project.Engine)
+	workers := min(workersFor(e.o.Project.Engine), max(1, len(jobs)))
 	for range workers {
 		s, err := db.session(ctx)
 		if err != nil {
@@ -57,16 +72,7 @@ func (e *Engine) Check(ctx context.Context, g *plan.Graph, nodes []*plan.Node) (
 		},
 		skip: func(int, int) {},
 	}.do(ctx)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var problems diag.List
-	for _, n := range nodes {
-		if err := c.problems[n]; err != nil {
-			problems = append(problems, asList(err, n.File)...)
-		}
-	}
-	return problems.Sort(), nil
+	return c, ctx.Err()
 }
 
 // neededNodes gives nodes and all that they read, parents first, as jobs.
@@ -117,8 +123,9 @@ type checker struct {
 	sessions []*session // by worker
 	problems map[*plan.Node]error
 
-	mu    sync.Mutex
-	known map[*plan.Node]bool // nodes whose columns are known and bound
+	mu      sync.Mutex
+	known   map[*plan.Node]bool      // nodes whose columns are known and bound
+	columns map[string][]lake.Column // by relationKey
 }
 
 func (c *checker) close() error {
@@ -216,6 +223,7 @@ func (c *checker) define(ctx context.Context, s *session, n *plan.Node, schema, 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known[n] = true
+	c.columns[relationKey(schema, name)] = columns
 	return nil
 }
 

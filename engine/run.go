@@ -24,9 +24,8 @@ type RunOptions struct {
 	InvocationID  string
 	RunStartedAt  time.Time
 	State         *lake.State
-	DeferLake     *lake.Lake  // where plan.Deferred nodes are read; nil if nowhere
-	DeferState    *lake.State // what is published there
-	Workers       int         // nodes at once; 0 is one a core, at most 8
+	DeferLake     *lake.Lake // where plan.Deferred nodes are read; nil if nowhere
+	Workers       int        // nodes at once; 0 is one a core, at most 8
 	FailFast      bool
 	FullRefresh   bool
 	StoreFailures bool
@@ -34,11 +33,16 @@ type RunOptions struct {
 
 // Run builds what the plan says. The error is nil unless rbt could not start or
 // finish; that nodes or tests failed is in the result.
-func (e *Engine) Run(ctx context.Context, p *plan.Plan, o RunOptions) (*Result, error) {
+func (e *Engine) Run(ctx context.Context, p *plan.Plan, o RunOptions) (_ *Result, err error) {
 	r, err := e.newRun(ctx, p, o)
 	if err != nil {
 		return nil, err
 	}
+	pins, err := r.pinDeferred()
+	if err != nil {
+		return nil, errors.Join(err, pins.Close())
+	}
+	defer func() { err = errors.Join(err, pins.Close()) }()
 	r.catalog = newCatalog(e.o.Project, p.Graph, e.parser, r.publishedNode)
 	return r.do(ctx)
 }
@@ -59,7 +63,7 @@ func (e *Engine) Test(ctx context.Context, p *plan.Plan, o RunOptions) (_ *Resul
 
 // do runs the schedule and sums up.
 func (r *run) do(ctx context.Context) (*Result, error) {
-	e, total := r.e, len(r.plan.Steps)+len(r.plan.Late)
+	e, total := r.e, r.total()
 	e.emit(Event{Kind: EventRunStarted, Total: total, Result: r.result})
 	stuck := r.schedule().do(ctx)
 	r.abandon(ctx, stuck)
@@ -71,7 +75,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	for _, n := range r.result.Nodes {
 		r.result.Tests = append(r.result.Tests, n.Tests...)
 	}
-	for _, t := range r.late {
+	for _, t := range slices.Concat(r.late, r.unitTests) {
 		if t != nil {
 			r.result.Tests = append(r.result.Tests, t)
 		}
@@ -97,6 +101,7 @@ type run struct {
 	settler *plan.Settler
 	tests   map[*project.Test]*plan.TestNode
 	owners  map[*plan.Node]bool // of late tests
+	units   map[*project.UnitTest]*plan.TestNode
 
 	mu        sync.Mutex
 	sessions  map[int]*session         // by worker
@@ -104,8 +109,13 @@ type run struct {
 	receipts  map[string]lake.Receipt  // of steps, as published by this run or found unchanged
 	built     map[*plan.Node]bool      // built or audited by this run
 
-	result *Result
-	late   []*TestResult // by place in plan.Late; nil where it did not run
+	benches   map[int]*unitBench // by worker
+	unitOnce  sync.Mutex
+	unitKnown map[string][]lake.Column // columns of what unit tests' models read
+
+	result    *Result
+	late      []*TestResult // by place in plan.Late; nil where it did not run
+	unitTests []*TestResult // by place in plan.UnitTests
 }
 
 func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, error) {
@@ -117,7 +127,8 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 	}
 	r := &run{
 		e: e, plan: p, o: o, sessions: map[int]*session{}, published: map[string]publishedNode{}, receipts: map[string]lake.Receipt{},
-		built: map[*plan.Node]bool{}, owners: map[*plan.Node]bool{}, tests: map[*project.Test]*plan.TestNode{}, late: make([]*TestResult, len(p.Late)), settler: p.NewSettler(),
+		built: map[*plan.Node]bool{}, owners: map[*plan.Node]bool{}, units: map[*project.UnitTest]*plan.TestNode{}, benches: map[int]*unitBench{},
+		unitTests: make([]*TestResult, len(p.UnitTests)), tests: map[*project.Test]*plan.TestNode{}, late: make([]*TestResult, len(p.Late)), settler: p.NewSettler(),
 		result: &Result{InvocationID: o.InvocationID, Command: o.Command, Started: e.o.Now(), Nodes: make([]*NodeResult, len(p.Steps))},
 	}
 	for _, l := range p.Late {
@@ -126,33 +137,24 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 	for _, t := range p.Graph.Tests() {
 		if t.Test != nil {
 			r.tests[t.Test] = t
+		} else {
+			r.units[t.Unit] = t
 		}
 	}
-	r.addPublished(e.o.Lake, o.State, nil)
-	deferred := map[string]bool{}
-	for _, n := range p.Deferred {
-		deferred[strings.ToLower(n.Name)] = true
-	}
-	if o.DeferLake != nil {
-		r.addPublished(o.DeferLake, o.DeferState, deferred)
-	}
+	r.addPublished(e.o.Lake, o.State)
 	for i, s := range p.Steps {
 		r.result.Nodes[i] = newNodeResult(s)
 	}
 	return r, ctx.Err()
 }
 
-// addPublished notes what a lake holds; only, where it is not nil, says of which
-// nodes.
-func (r *run) addPublished(l *lake.Lake, state *lake.State, only map[string]bool) {
+// addPublished notes what the lake holds.
+func (r *run) addPublished(l *lake.Lake, state *lake.State) {
 	if state == nil {
 		return
 	}
 	for _, name := range sortedKeys(state.Nodes) {
-		lower := strings.ToLower(name)
-		if only == nil || only[lower] {
-			r.published[lower] = inLake(l.Root(), state.Nodes[name])
-		}
+		r.published[strings.ToLower(name)] = inLake(l.Root(), state.Nodes[name])
 	}
 }
 
@@ -207,15 +209,17 @@ func (r *run) close() error {
 	defer r.mu.Unlock()
 	var err error
 	for _, w := range sortedKeys(r.sessions) {
-		if cerr := r.sessions[w].Close(); err == nil && cerr != nil {
-			err = fmt.Errorf("close a connection of the SQL engine: %w", cerr)
-		}
+		err = errors.Join(err, r.sessions[w].Close())
 	}
-	return err
+	err = errors.Join(err, r.closeBenches())
+	if err != nil {
+		return fmt.Errorf("close the SQL engine: %w", err)
+	}
+	return nil
 }
 
-// schedule turns steps, relays and late tests into jobs, in this order: the
-// plan's numbers less one.
+// schedule turns steps, relays, late tests and unit tests into jobs, in this
+// order: the plan's numbers less one.
 func (r *run) schedule() schedule {
 	p := r.plan
 	jobs := make([]job, 0, len(p.Steps)+len(p.Relays)+len(p.Late))
@@ -227,6 +231,9 @@ func (r *run) schedule() schedule {
 	}
 	for _, t := range p.Late {
 		jobs = append(jobs, job{places(t.After)})
+	}
+	for range p.UnitTests {
+		jobs = append(jobs, job{})
 	}
 	return schedule{
 		jobs: jobs, workers: r.o.Workers, failFast: r.o.FailFast, grace: r.e.o.Grace,
@@ -244,15 +251,21 @@ func places(numbers []int) []int {
 
 // job runs job i of the schedule.
 func (r *run) job(ctx context.Context, worker, i int) jobResult {
-	steps, relays := len(r.plan.Steps), len(r.plan.Relays)
+	steps, relays, late := len(r.plan.Steps), len(r.plan.Relays), len(r.plan.Late)
 	switch {
 	case i < steps:
 		return r.step(ctx, worker, r.plan.Steps[i])
 	case i < steps+relays:
 		return jobResult{}
-	default:
+	case i < steps+relays+late:
 		return r.lateTest(ctx, worker, i-steps-relays)
 	}
+	k := i - steps - relays - late
+	t := r.unitTest(ctx, worker, r.plan.UnitTests[k])
+	if ctx.Err() != nil {
+		t.Status, t.Err = StatusSkipped, nil
+	}
+	return jobResult{commit: func() { r.tested(late+k, t) }}
 }
 
 // step runs a step; what it came to is committed at its end.
@@ -273,7 +286,7 @@ func (r *run) step(ctx context.Context, worker int, s *plan.Step) jobResult {
 	return jobResult{failed: err != nil, commit: func() { r.finished(s, n) }}
 }
 
-func (r *run) total() int { return len(r.plan.Steps) + len(r.plan.Late) }
+func (r *run) total() int { return len(r.plan.Steps) + len(r.plan.Late) + len(r.plan.UnitTests) }
 
 func (r *run) finished(s *plan.Step, n *NodeResult) {
 	r.result.Nodes[s.Number-1] = n
@@ -291,11 +304,22 @@ func (r *run) crashed(i int, value any, stack []byte) jobResult {
 		return jobResult{commit: func() { r.finished(s, n) }}
 	}
 	if k := i - len(r.plan.Steps) - len(r.plan.Relays); k >= 0 {
-		t := newTestResult(r.plan.Late[k].Test, r.tests[r.plan.Late[k].Test])
+		t := r.unasked(k)
 		t.Status, t.Err = StatusError, err
 		return jobResult{commit: func() { r.tested(k, t) }}
 	}
 	return jobResult{}
+}
+
+// unasked is the result of late or unit test k before it was asked.
+func (r *run) unasked(k int) *TestResult {
+	if k < len(r.plan.Late) {
+		t := newTestResult(r.plan.Late[k].Test, r.tests[r.plan.Late[k].Test])
+		t.AfterPublish = len(r.plan.Late[k].After) > 0
+		return t
+	}
+	u := r.plan.UnitTests[k-len(r.plan.Late)]
+	return newUnitResult(r.units[u])
 }
 
 // skip notes a step or test that will not run.
@@ -319,8 +343,8 @@ func (r *run) skip(i, cause int) {
 	if k < 0 {
 		return
 	}
-	t := newTestResult(r.plan.Late[k].Test, r.tests[r.plan.Late[k].Test])
-	t.Status, t.AfterPublish = StatusSkipped, true
+	t := r.unasked(k)
+	t.Status = StatusSkipped
 	r.tested(k, t)
 }
 
