@@ -228,8 +228,13 @@ func TestKillLoop(t *testing.T) {
 		d.late(rng.IntN(2) == 0)
 		args := []string{"run", "--var", fmt.Sprintf("v=%d", v)}
 		args = append(args, [][]string{{"--force"}, {"--force"}, nil, {"--full-refresh"}, {"-s", "+tag:gold", "versions", "steps", "records"}}[rng.IntN(5)]...)
+		// So long that about one run in ten comes to its end: then its last steps
+		// are struck as often as its first.
 		if d.killed(time.Duration(rng.Int64N(int64(whole))), args) {
 			kills++
+			whole += whole / 50
+		} else {
+			whole -= whole / 5
 		}
 	}
 	close(readers.stop)

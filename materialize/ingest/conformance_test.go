@@ -308,12 +308,12 @@ func faultStride(normal int) int {
 // one, as a broken disk and as a full one. By default every scenario strikes at
 // some of them, another choice in each; RBT_TEST_LONG=1 strikes at all.
 func TestConformanceFaults(t *testing.T) {
-	stride := faultStride(6)
+	stride := faultStride(24)
 	for i, sc := range faultScenarios() {
 		t.Run(sc.name, func(t *testing.T) {
 			b := newFaultBench(t, sc)
 			points := 0
-			for n := 1 + i%stride; n <= len(b.calls); n += stride {
+			for n := 1 + (i*5)%stride; n <= len(b.calls); n += stride {
 				for _, mode := range []struct {
 					err    error
 					sticky bool
@@ -344,7 +344,7 @@ func TestConformanceKill(t *testing.T) {
 		faultKillChild(t, dir)
 		return
 	}
-	stride := faultStride(24)
+	stride := faultStride(48)
 	for i, sc := range faultScenarios() {
 		t.Run(sc.name, func(t *testing.T) {
 			b := newFaultBench(t, sc)
