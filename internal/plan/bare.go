@@ -137,9 +137,9 @@ func sameRelation(a, b project.Ref) bool {
 	return a.Source == b.Source && a.Node == b.Node && a.Output == b.Output
 }
 
-// withoutRelations gives the text with a quoted name that no node can have in
-// the place of each relation that a reference printed, so that every other
-// token stays what and where it is.
+// withoutRelations gives the text with a quoted name that no node can have, and
+// that the engine takes for no file, in the place of each relation that a
+// reference printed, so that every other token stays what and where it is.
 func withoutRelations(c *project.Compiled) string {
 	var out []byte
 	for _, s := range c.Result.Spans {
@@ -150,7 +150,7 @@ func withoutRelations(c *project.Compiled) string {
 			out = []byte(c.SQL)
 		}
 		for i := s.Start; i < s.End; i++ {
-			out[i] = '.'
+			out[i] = ' '
 		}
 		out[s.Start], out[s.End-1] = '"', '"'
 	}
