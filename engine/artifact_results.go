@@ -98,10 +98,12 @@ func testDocument(t *TestResult) object {
 	case StatusPass, StatusWarn, StatusFail:
 		o["failures"] = t.Failures
 	}
-	switch t.Status {
-	case StatusWarn, StatusFail:
+	switch {
+	case t.Status == StatusFail && t.Found != "":
+		o["message"] = fmt.Sprintf("Got %s, expected %s", t.Found, t.Expected)
+	case t.Status == StatusWarn, t.Status == StatusFail:
 		o["message"] = fmt.Sprintf("Got %d %s, expected %s", t.Failures, plural(t.Failures, "result"), cmp.Or(t.Expected, "none"))
-	case StatusError:
+	case t.Status == StatusError:
 		o["message"] = errorText(t.Err)
 	}
 	return o

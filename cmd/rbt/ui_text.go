@@ -128,7 +128,11 @@ func nodeLine(e engine.Event, width int, c palette) string {
 		if t.Status == engine.StatusError {
 			verdict = fmt.Sprintf("[ERROR %s %s]", t.Label, took)
 		}
-		return dotted(e, "ERROR audit of "+what, c.red(verdict), width)
+		part := "audit"
+		if t.Kind == "unit_test" {
+			part = "unit tests"
+		}
+		return dotted(e, "ERROR "+part+" of "+what, c.red(verdict), width)
 	}
 	verb := "creating"
 	if n.ResourceType == "seed" {
@@ -311,11 +315,7 @@ func (r report) test(b *strings.Builder, t *engine.TestResult, late string, c pa
 		if t.Expected != "" {
 			fmt.Fprintf(b, "  expected: %s\n", t.Expected)
 		}
-		of := ""
-		if t.Checked >= 0 {
-			of = " of " + count(t.Checked, "row")
-		}
-		fmt.Fprintf(b, "  got %d%s that %s not%s\n", t.Failures, of, doVerb(t.Failures), sampleHead(t))
+		fmt.Fprintf(b, "  got%s\n", gotText(t))
 		b.WriteString(indent(textTable(t.Columns, t.Sample), "    "))
 	}
 	if r.compiled != nil {
@@ -323,6 +323,18 @@ func (r report) test(b *strings.Builder, t *engine.TestResult, late string, c pa
 			fmt.Fprintf(b, "  compiled SQL: %s\n", path)
 		}
 	}
+}
+
+// gotText says what a test found, after "got".
+func gotText(t *engine.TestResult) string {
+	if t.Found != "" {
+		return ": " + t.Found
+	}
+	of := ""
+	if t.Checked >= 0 {
+		of = " of " + count(t.Checked, "row")
+	}
+	return fmt.Sprintf(" %d%s that %s not%s", t.Failures, of, doVerb(t.Failures), sampleHead(t))
 }
 
 func (r report) problem(err error) string { return renderError(err, r.text) }
