@@ -1,10 +1,6 @@
 package jinja
 
-import (
-	"cmp"
-
-	"rbt/internal/diag"
-)
+import "rbt/internal/diag"
 
 // place is a position in one template, line and column counted from 1, the
 // column in runes. The file is known from the template, so that a node stays
@@ -13,10 +9,6 @@ type place struct{ line, col int32 }
 
 func (p place) in(file string) diag.Pos {
 	return diag.Pos{File: file, Line: int(p.line), Col: int(p.col)}
-}
-
-func (p place) before(q place) bool {
-	return cmp.Or(cmp.Compare(p.line, q.line), cmp.Compare(p.col, q.col)) < 0
 }
 
 // head is what every expression has: where it begins, how many characters to

@@ -226,7 +226,7 @@ func (r *run) index(obj, key any) (any, bool) {
 		return nil, false
 	}
 	if s, ok := text(obj); ok {
-		return runeAt(s, int(i), int(n)), true
+		return like(obj, runeAt(s, int(i), int(n))), true
 	}
 	switch obj.(type) {
 	case *Dict, dictView, *Undefined:
@@ -293,10 +293,10 @@ func sliceRange(bounds [3]any, n int64) (start, stop, step int64, err error) {
 // slice is obj[lo:hi:step].
 func (r *run) slice(obj any, bounds [3]any) (any, error) {
 	n, ok := lengthOf(obj)
-	switch obj.(type) {
+	switch v := obj.(type) {
 	case string, *List, Tuple, *groupValue, rangeValue, markup:
 	case *Undefined:
-		return nil, obj.(*Undefined).fault()
+		return nil, v.fault()
 	default:
 		ok = false
 	}
@@ -317,7 +317,7 @@ func (r *run) slice(obj any, bounds [3]any) (any, error) {
 		return rangeValue{rv.start + start*rv.step, rv.start + stop*rv.step, rv.step * step}, nil
 	}
 	if s, ok := text(obj); ok {
-		return sliceText(s, span, n == int64(len(s))), r.grow(int64(len(s)))
+		return like(obj, sliceText(s, span, n == int64(len(s)))), r.grow(int64(len(s)))
 	}
 	if g, ok := obj.(*groupValue); ok {
 		obj = g.tuple()

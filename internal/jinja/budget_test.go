@@ -116,7 +116,7 @@ func TestBudgets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := render(t, src, Options{Budget: Budget{Steps: 3_000_000}})
+			_, err := render(t, src, Options{Budget: Budget{Steps: 1_000_000}})
 			runtime.ReadMemStats(&after)
 			if err == nil {
 				t.Fatal("no error")

@@ -132,7 +132,7 @@ func filterReverse(c *filterCall) (any, error) {
 	if s, ok := text(c.in); ok {
 		runes := []rune(s)
 		slices.Reverse(runes)
-		return string(runes), c.grow(int64(len(s)))
+		return like(c.in, string(runes)), c.grow(int64(len(s)))
 	}
 	if _, ok := c.in.(*generator); ok {
 		list, err := c.collect(c.in)

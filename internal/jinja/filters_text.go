@@ -62,6 +62,14 @@ func textFilter(name string) *filterDef {
 	return nil
 }
 
+// like gives text as HTML-safe as the value that it was made of.
+func like(v any, s string) any {
+	if isMarkup(v) {
+		return markup(s)
+	}
+	return s
+}
+
 func escapeHTML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;").Replace(s)
 }
@@ -75,7 +83,8 @@ func filterTrim(c *filterCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stripped(s, chars, true, true)
+	s, err = stripped(s, chars, true, true)
+	return like(c.in, s), err
 }
 
 // trim takes white space off both ends and keeps the origin of the rest.
@@ -101,12 +110,12 @@ func (t *richText) trim() any {
 }
 
 // stripped takes the characters of chars, or white space, off the ends.
-func stripped(s string, chars any, left, right bool) (any, error) {
+func stripped(s string, chars any, left, right bool) (string, error) {
 	cut := isSpace
 	if chars != nil {
 		set, err := wantText(chars, "the characters to take off")
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		cut = func(r rune) bool { return strings.ContainsRune(set, r) }
 	}
@@ -150,7 +159,8 @@ func filterCenter(c *filterCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.center(s, width, " ")
+	s, err = c.center(s, width, " ")
+	return like(c.in, s), err
 }
 
 func filterIndent(c *filterCall) (any, error) {
@@ -191,7 +201,7 @@ func filterIndent(c *filterCall) (any, error) {
 		}
 		b.WriteString(line)
 	}
-	return b.String(), nil
+	return like(c.in, b.String()), nil
 }
 
 func filterTruncate(c *filterCall) (any, error) {

@@ -164,8 +164,8 @@ func callCycler(_ *proc, a *argList) (any, error) {
 }
 
 func callJoiner(_ *proc, a *argList) (any, error) {
-	sep, ok := any(", "), false
-	if sep, ok = a.take("sep"); !ok {
+	sep, ok := a.take("sep")
+	if !ok {
 		sep = ", "
 		if len(a.pos) > 0 {
 			sep = a.pos[0]

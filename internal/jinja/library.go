@@ -19,7 +19,6 @@ type Library struct {
 // library is one named collection: macros are its attributes.
 type library struct {
 	name   string
-	file   string // the template that it stands for, where it is an import of one
 	run    *run
 	macros map[string]*macroStmt
 	module *Template // an imported template, of which all names are attributes
