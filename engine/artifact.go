@@ -142,6 +142,7 @@ func replaceFile(path, content string) error {
 type PastResults struct {
 	Invocation string
 	Command    string
+	Lake       string // absolute path of the lake that it worked on
 	Args       map[string]any
 	Status     map[string]string // unique_id -> status
 }
@@ -159,7 +160,7 @@ func ReadResults(path string) (*PastResults, error) {
 	if err := readDocument(path, &doc); err != nil {
 		return nil, err
 	}
-	past := &PastResults{Invocation: doc.Metadata.InvocationID, Args: doc.Args, Status: make(map[string]string, len(doc.Results))}
+	past := &PastResults{Invocation: doc.Metadata.InvocationID, Lake: doc.Metadata.Env["lake"], Args: doc.Args, Status: make(map[string]string, len(doc.Results))}
 	past.Command, _ = doc.Args["which"].(string)
 	for _, r := range doc.Results {
 		past.Status[r.ID] = r.Status

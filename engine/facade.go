@@ -46,6 +46,7 @@ type Engine struct {
 	db     *database
 	closed bool
 	stuck  bool // a query that cannot be interrupted still runs
+	opened bool
 
 	eventMu sync.Mutex
 	silent  bool
@@ -66,7 +67,7 @@ func Open(_ context.Context, o Options) (*Engine, error) {
 		o.PID = os.Getpid()
 	}
 	e := &Engine{o: o}
-	e.parser = &parser{open: e.database}
+	e.parser = &parser{open: e.database, cache: newParseCache(o.Project.TargetDir, o.Version, o.Project.Mask)}
 	return e, nil
 }
 
@@ -76,12 +77,21 @@ func (e *Engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
+	e.parser.close()
 	if e.db == nil || e.stuck {
 		return nil
 	}
 	db := e.db
 	e.db = nil
 	return db.Close()
+}
+
+// Opened reports whether the database was opened: a command that finds nothing
+// to do should not need it.
+func (e *Engine) Opened() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.opened
 }
 
 // database opens DuckDB once.
@@ -98,7 +108,7 @@ func (e *Engine) database(ctx context.Context) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.db = db
+	e.db, e.opened = db, true
 	return db, nil
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,7 +22,7 @@ type parser struct {
 	open func(ctx context.Context) (*database, error)
 
 	mu    sync.Mutex
-	known map[[sha256.Size]byte]plan.Tables
+	cache *parseCache
 }
 
 var _ plan.Parser = (*parser)(nil)
@@ -46,6 +45,14 @@ func (p *parser) Scan(sql string) (plan.Scan, error) {
 	return scan, nil
 }
 
+// close keeps the answers for the next command. A cache that cannot be written
+// costs that command time, and nothing else.
+func (p *parser) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.cache.save()
+}
+
 // Tables gives the table references of a query outside the scope of its CTEs,
 // from DuckDB's own parse tree.
 func (p *parser) Tables(sql string) (plan.Tables, error) {
@@ -53,9 +60,9 @@ func (p *parser) Tables(sql string) (plan.Tables, error) {
 	if err != nil {
 		return plan.Tables{}, err
 	}
-	key := sha256.Sum256([]byte(st.text))
+	key := parseKey(st.text)
 	p.mu.Lock()
-	tables, ok := p.known[key]
+	tables, ok := p.cache.get(key)
 	p.mu.Unlock()
 	if ok {
 		return tables, nil
@@ -70,10 +77,7 @@ func (p *parser) Tables(sql string) (plan.Tables, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = map[[sha256.Size]byte]plan.Tables{}
-	}
-	p.known[key] = tables
+	p.cache.put(key, tables)
 	return tables, nil
 }
 

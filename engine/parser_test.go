@@ -17,7 +17,7 @@ func testParser(t *testing.T) *parser {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	return &parser{open: func(context.Context) (*database, error) { return d, nil }}
+	return &parser{open: func(context.Context) (*database, error) { return d, nil }, cache: newParseCache(t.TempDir(), "", func(s string) string { return s })}
 }
 
 func TestTables(t *testing.T) {

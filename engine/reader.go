@@ -54,7 +54,7 @@ func (r *reader) published(n *plan.Node) (publishedNode, bool, error) {
 		}
 		r.nodes[key] = p
 	}
-	return publishedNode{receipt: p.pinned.Node.Receipt, foreign: p.pinned.Node.Foreign, damage: p.pinned.Node.Damage, files: p.files}, true, nil
+	return p.published(), true, nil
 }
 
 func (p *pinnedNode) files(relation string) []string {

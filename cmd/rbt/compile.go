@@ -31,7 +31,11 @@ once it is published.`,
 				if err != nil {
 					return err
 				}
-				return runCompile(c.Context, sys, compileOptions{commonOptions: common, selectOptions: readSelect(c), inline: c.String("inline")})
+				sel, err := readSelect(c, sys)
+				if err != nil {
+					return err
+				}
+				return runCompile(c.Context, sys, compileOptions{commonOptions: common, selectOptions: sel, inline: c.String("inline")})
 			},
 		},
 		examples: []string{

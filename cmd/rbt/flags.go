@@ -31,6 +31,8 @@ func selectFlags() []cli.Flag {
 		wordsFlag{&cli.StringSliceFlag{Name: "select", Aliases: []string{"s"}, Usage: "only these: `NAME...` (all words up to the next flag; m, +m, m+, 2+m+1, @m, tag:x, path:x, a,b; see docs/selecting.md)"}},
 		wordsFlag{&cli.StringSliceFlag{Name: "exclude", Usage: "all but these: `NAME...`"}},
 		wordsFlag{&cli.StringSliceFlag{Name: "resource-type", Usage: "only nodes of `TYPE...`: model, seed, source, test, unit_test"}},
+		&cli.StringFlag{Name: "selector", Usage: "what the selector `NAME` of selectors.yml picks"},
+		&cli.StringFlag{Name: "state", Usage: "compare with `STATE` (state:modified, …): a folder with a manifest.json, or git:REF"},
 	}
 }
 
@@ -86,10 +88,24 @@ func readCommon(c *cli.Context, sys *system) (commonOptions, error) {
 // selectOptions are what selectFlags say.
 type selectOptions struct {
 	selected, excluded, resourceTypes []string
+	selector                          string // --selector
+	past                              pastOptions
+	// results stands for the results of the last run where it is not nil.
+	results map[string]string
 }
 
-func readSelect(c *cli.Context) selectOptions {
-	return selectOptions{c.StringSlice("select"), c.StringSlice("exclude"), c.StringSlice("resource-type")}
+// readSelect reads selectFlags, and deferFlags where the command has them.
+func readSelect(c *cli.Context, sys *system) (selectOptions, error) {
+	sel := selectOptions{
+		selected: c.StringSlice("select"), excluded: c.StringSlice("exclude"), resourceTypes: c.StringSlice("resource-type"),
+		selector: c.String("selector"),
+	}
+	if sel.selector != "" && len(sel.selected)+len(sel.excluded) > 0 {
+		return sel, badFlag(c, "--selector goes without --select and --exclude; write selector:%s among their words instead", sel.selector)
+	}
+	past, err := readPast(c, sys)
+	sel.past = past
+	return sel, err
 }
 
 // positive reads a flag that is a whole number of at least 1; 0 where it is not

@@ -20,7 +20,7 @@ func newLsCommand(sys *system) commandSpec {
 		Command: &cli.Command{
 			Name: "ls", Aliases: []string{"list"}, Usage: "list what the project holds, or what a selection means",
 			Description: `Prints names, one a line, in alphabetical order: models and seeds, and what else
---resource-type names. It opens no database and writes nothing.`,
+--resource-type names. It writes nothing but target/cache.`,
 			Flags: flags(selectFlags(), []cli.Flag{
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORM`: name, path or json (one object a line)"},
 			}, commonFlags()),
@@ -29,7 +29,10 @@ func newLsCommand(sys *system) commandSpec {
 				if err != nil {
 					return err
 				}
-				o := lsOptions{commonOptions: common, selectOptions: readSelect(c)}
+				o := lsOptions{commonOptions: common}
+				if o.selectOptions, err = readSelect(c, sys); err != nil {
+					return err
+				}
 				if o.output, err = oneOf(c, "output", "name", lsFormats); err != nil {
 					return err
 				}

@@ -24,6 +24,8 @@ type session struct {
 	engine       *engine.Engine
 	started      time.Time
 	invocationID string
+	state        *engine.PastManifest // of --state, once it was asked for
+	compiled     *plan.Graph          // once it was asked for
 }
 
 // open makes the engine of a command. withLake is false for commands that need
@@ -37,7 +39,7 @@ func (w *workspace) open(ctx context.Context, withLake bool, events func(engine.
 		}
 		s.lake = l
 	}
-	e, err := engine.Open(ctx, engine.Options{Project: w.p, Lake: s.lake, Now: w.sys.now, Events: events, PID: os.Getpid()})
+	e, err := engine.Open(ctx, engine.Options{Project: w.p, Lake: s.lake, Now: w.sys.now, Events: events, Version: rbtVersion(), PID: os.Getpid()})
 	if err != nil {
 		return nil, w.fail(err)
 	}
@@ -46,26 +48,37 @@ func (w *workspace) open(ctx context.Context, withLake bool, events func(engine.
 }
 
 func (s *session) close() {
+	if s.o.debug {
+		_, _ = fmt.Fprintf(s.errOut, "debug: the SQL engine was opened: %t\n", s.engine.Opened())
+	}
 	if err := s.engine.Close(); err != nil {
 		_, _ = fmt.Fprintf(s.errOut, "warning: %s\n", err)
 	}
 }
 
 // planOptions are what every plan of this command is made with.
-func (s *session) planOptions(sel selectOptions) plan.Options {
+func (s *session) planOptions(ctx context.Context, sel selectOptions) plan.Options {
 	return plan.Options{
-		Selectors:      plan.Selectors{Select: sel.selected, Exclude: sel.excluded, ResourceTypes: sel.resourceTypes},
+		Selectors: plan.Selectors{
+			Select: sel.selected, Exclude: sel.excluded, ResourceTypes: sel.resourceTypes,
+			Selector: sel.selector, Named: s.p.Selectors, Past: s.pastFor(ctx, sel),
+		},
 		RunStartedAt:   s.started,
 		InvocationID:   s.invocationID,
 		EngineIdentity: s.engine.Identity(),
 		SourceFiles:    s.engine.SourceFiles,
+		IngestFiles:    s.engine.IngestFiles,
 		SeedHash:       s.engine.SeedHash,
 	}
 }
 
-// graph compiles the project and joins it into a graph.
+// graph compiles the project and joins it into a graph, once.
 func (s *session) graph(ctx context.Context) (*plan.Graph, error) {
-	g, problems := plan.Load(ctx, s.p, s.engine.Parser(), s.planOptions(selectOptions{}))
+	if s.compiled != nil {
+		return s.compiled, nil
+	}
+	g, problems := plan.Load(ctx, s.p, s.engine.Parser(), s.planOptions(ctx, selectOptions{}))
+	s.compiled = g
 	return g, s.checked(ctx, problems)
 }
 
@@ -75,17 +88,20 @@ func (s *session) selectNodes(ctx context.Context, sel selectOptions) (*plan.Gra
 	if err != nil {
 		return nil, plan.Selection{}, err
 	}
-	selection, problems := g.Select(s.planOptions(sel).Selectors)
+	selection, problems := g.Select(s.planOptions(ctx, sel).Selectors)
 	return g, selection, s.checked(ctx, problems)
 }
 
 // plan makes the plan of a command on what the lake holds.
 func (s *session) plan(ctx context.Context, state *lake.State, o plan.Options) (*plan.Plan, error) {
-	p, problems := plan.Build(ctx, s.p, state, s.engine.Parser(), o)
+	g, err := s.graph(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, problems := g.Plan(s.p, state, o)
 	if err := s.checked(ctx, problems); err != nil {
 		return nil, err
 	}
-	s.warn(p.Warnings)
 	return p, nil
 }
 

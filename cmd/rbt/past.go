@@ -51,14 +51,6 @@ func readPast(c *cli.Context, sys *system) (pastOptions, error) {
 	return o, nil
 }
 
-// readSelectPast reads selectFlags and deferFlags.
-func readSelectPast(c *cli.Context, sys *system) (selectOptions, error) {
-	sel := readSelect(c)
-	past, err := readPast(c, sys)
-	sel.past = past
-	return sel, err
-}
-
 // otherLake is the lake that --defer reads; both fields are nil without it.
 type otherLake struct {
 	lake  *lake.Lake

@@ -20,8 +20,8 @@ func newPlanCommand(sys *system) commandSpec {
 		Command: &cli.Command{
 			Name: "plan", Usage: "say what a run would do, in what order, and why",
 			Description: `Compares the project with what is published and prints every step of a run with its reason.
-It writes nothing and takes no lock.`,
-			Flags: flags(selectFlags(), []cli.Flag{
+It writes nothing but target/cache, and takes no lock.`,
+			Flags: flags(selectFlags(), deferFlags(), []cli.Flag{
 				&cli.BoolFlag{Name: "full-refresh", Aliases: []string{"f"}, Usage: "plan for run --full-refresh"},
 				&cli.BoolFlag{Name: "force", Usage: "plan for run --force"},
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORM`: text or json"},
@@ -31,7 +31,10 @@ It writes nothing and takes no lock.`,
 				if err != nil {
 					return err
 				}
-				o := planOptions{commonOptions: common, selectOptions: readSelect(c), fullRefresh: c.Bool("full-refresh"), force: c.Bool("force")}
+				o := planOptions{commonOptions: common, fullRefresh: c.Bool("full-refresh"), force: c.Bool("force")}
+				if o.selectOptions, err = readSelect(c, sys); err != nil {
+					return err
+				}
 				if o.output, err = oneOf(c, "output", "text", planFormats); err != nil {
 					return err
 				}
@@ -65,8 +68,13 @@ func runPlan(ctx context.Context, sys *system, o planOptions) error {
 	if err != nil {
 		return s.fail(lakeError(err))
 	}
-	po := s.planOptions(o.selectOptions)
+	po := s.planOptions(ctx, o.selectOptions)
 	po.FullRefresh, po.Force = o.fullRefresh, o.force
+	other, err := s.deferTo(ctx, o.past)
+	if err != nil {
+		return s.fail(err)
+	}
+	po.Defer = other.state
 	p, err := s.plan(ctx, &state, po)
 	if err != nil {
 		return err

@@ -22,13 +22,14 @@ func newRunCommand(sys *system) commandSpec {
 			Description: `Builds the selected nodes in the order in which they read each other. Every result is
 checked by its tests before anyone can see it: one that fails stays unpublished, and what
 reads it is skipped. What did not change is not built again.`,
-			Flags: flags(selectFlags(), []cli.Flag{
+			Flags: flags(selectFlags(), deferFlags(), []cli.Flag{
 				&cli.StringFlag{Name: "threads", Usage: "build `N` nodes at once"},
 				&cli.BoolFlag{Name: "full-refresh", Aliases: []string{"f"}, Usage: "build incremental models whole; replace foreign data"},
 				&cli.BoolFlag{Name: "fail-fast", Aliases: []string{"x"}, Usage: "start nothing more after the first failure"},
 				&cli.BoolFlag{Name: "force", Usage: "build what did not change, too"},
 				&cli.StringFlag{Name: "lock-timeout", Usage: "wait up to `DURATION` (5m) for another run on this lake"},
 				&cli.BoolFlag{Name: "store-failures", Usage: "keep failing rows and refused results under target/"},
+				&cli.BoolFlag{Name: "no-catalog", Usage: "leave catalog.duckdb of the lake as it is"},
 			}, commonFlags()),
 			Action: func(c *cli.Context) error {
 				o, err := readRunOptions(c, sys)
@@ -57,26 +58,40 @@ type runOptions struct {
 	force         bool
 	lockTimeout   time.Duration
 	storeFailures bool
+	noCatalog     bool
 }
 
 func readRunOptions(c *cli.Context, sys *system) (runOptions, error) {
 	common, err := readCommon(c, sys)
 	o := runOptions{
-		commonOptions: common, selectOptions: readSelect(c),
-		fullRefresh: c.Bool("full-refresh"), failFast: c.Bool("fail-fast"), force: c.Bool("force"), storeFailures: c.Bool("store-failures"),
+		commonOptions: common,
+		fullRefresh:   c.Bool("full-refresh"), failFast: c.Bool("fail-fast"), force: c.Bool("force"), storeFailures: c.Bool("store-failures"),
+		noCatalog: c.Bool("no-catalog"),
 	}
 	if err != nil {
+		return o, err
+	}
+	if o.selectOptions, err = readSelect(c, sys); err != nil {
 		return o, err
 	}
 	if o.threads, err = positive(c, "threads"); err != nil {
 		return o, err
 	}
-	if text := flagOrEnv(c, sys, "lock-timeout"); text != "" {
-		if o.lockTimeout, err = time.ParseDuration(text); err != nil || o.lockTimeout < 0 {
-			return o, badFlag(c, "--lock-timeout is a duration such as 30s or 5m, not %q", text)
-		}
+	o.lockTimeout, err = lockTimeout(c, sys)
+	return o, err
+}
+
+// lockTimeout reads --lock-timeout, 0 where it is not given.
+func lockTimeout(c *cli.Context, sys *system) (time.Duration, error) {
+	text := flagOrEnv(c, sys, "lock-timeout")
+	if text == "" {
+		return 0, nil
 	}
-	return o, nil
+	wait, err := time.ParseDuration(text)
+	if err != nil || wait < 0 {
+		return 0, badFlag(c, "--lock-timeout is a duration such as 30s or 5m, not %q", text)
+	}
+	return wait, nil
 }
 
 func runRun(ctx context.Context, sys *system, o runOptions) error {
@@ -84,6 +99,22 @@ func runRun(ctx context.Context, sys *system, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	return w.build(ctx, o, "run", o.args(w))
+}
+
+// args are the flags of a run as run_results.json keeps them, from which retry
+// does the same again.
+func (o runOptions) args(w *workspace) map[string]any {
+	return map[string]any{
+		"select": orEmpty(o.selected), "exclude": orEmpty(o.excluded), "resource_types": orEmpty(o.resourceTypes), "selector": o.selector,
+		"state": o.past.state, "defer": o.past.deferring, "defer_target": o.past.deferTarget,
+		"full_refresh": o.fullRefresh, "force": o.force, "fail_fast": o.failFast, "store_failures": o.storeFailures,
+		"vars": o.vars, "var": orEmpty(o.varList), "target": w.p.Target,
+	}
+}
+
+// build plans and runs; command names it in the artifacts.
+func (w *workspace) build(ctx context.Context, o runOptions, command string, args map[string]any) error {
 	var show *ui
 	var p *plan.Plan
 	s, err := w.open(ctx, true, func(e engine.Event) {
@@ -101,7 +132,7 @@ func runRun(ctx context.Context, sys *system, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	planOptions := s.planOptions(o.selectOptions)
+	planOptions := s.planOptions(ctx, o.selectOptions)
 	planOptions.FullRefresh, planOptions.Force = o.fullRefresh, o.force
 	if selection, problems := g.Select(planOptions.Selectors); problems.HasErrors() || selection.Nothing {
 		if err := s.checked(ctx, problems); err != nil {
@@ -110,6 +141,11 @@ func runRun(ctx context.Context, sys *system, o runOptions) error {
 		_, err := fmt.Fprintln(s.out, "Nothing to do.")
 		return err
 	}
+	other, err := s.deferTo(ctx, o.past)
+	if err != nil {
+		return s.fail(err)
+	}
+	planOptions.Defer = other.state
 	lock, recovered, err := s.takeLake(ctx, o.lockTimeout)
 	if err != nil {
 		return err
@@ -120,26 +156,25 @@ func runRun(ctx context.Context, sys *system, o runOptions) error {
 	if err := s.checked(ctx, problems); err != nil {
 		return err
 	}
-	s.warn(p.Warnings)
 	show = s.newUI(len(p.Steps)+len(p.Late), planNames(p))
 	defer show.Close()
 	s.tellRecovered(show, recovered, p)
 	result, err := s.engine.Run(ctx, p, engine.RunOptions{
-		Command: "run", InvocationID: s.invocationID, RunStartedAt: s.started, State: &recovered.State,
-		Workers: o.threads, FailFast: o.failFast, FullRefresh: o.fullRefresh, StoreFailures: o.storeFailures,
+		Command: command, InvocationID: s.invocationID, RunStartedAt: s.started, State: &recovered.State,
+		DeferLake: other.lake,
+		Workers:   o.threads, FailFast: o.failFast, FullRefresh: o.fullRefresh, StoreFailures: o.storeFailures,
 	})
-	return s.finish(ctx, p, result, err, "run", map[string]any{
-		"select": orEmpty(o.selected), "exclude": orEmpty(o.excluded), "full_refresh": o.fullRefresh, "vars": o.vars, "var": orEmpty(o.varList),
-		"target": s.p.Target,
-	})
+	if err == nil && !o.noCatalog && ctx.Err() == nil {
+		err = s.keepCatalog(ctx, p, result, &recovered.State, show)
+	}
+	return s.finish(ctx, p, result, err, command, args)
 }
 
 // finish writes the artifacts of a command and settles how it ended.
 func (s *session) finish(ctx context.Context, p *plan.Plan, result *engine.Result, err error, command string, args map[string]any) error {
 	if result != nil {
-		inv := engine.Invocation{ID: s.invocationID, Command: command, Started: s.started, Generated: s.sys.now(), Args: args}
 		// Results are written however the command ended.
-		if werr := s.engine.WriteArtifacts(context.WithoutCancel(ctx), p, result, inv); werr != nil && err == nil {
+		if werr := s.engine.WriteArtifacts(context.WithoutCancel(ctx), p, result, s.invocation(command, args)); werr != nil && err == nil {
 			err = werr
 		}
 	}
@@ -149,10 +184,17 @@ func (s *session) finish(ctx context.Context, p *plan.Plan, result *engine.Resul
 	return verdict(ctx, result)
 }
 
+func (s *session) invocation(command string, args map[string]any) engine.Invocation {
+	return engine.Invocation{ID: s.invocationID, Command: command, Started: s.started, Generated: s.sys.now(), Args: args}
+}
+
 // takeLake takes the lock and brings the lake into order.
 func (s *session) takeLake(ctx context.Context, timeout time.Duration) (*lake.Lock, lake.Recovered, error) {
 	host, _ := os.Hostname()
-	lock, err := s.lake.Lock(ctx, lake.LockOptions{Timeout: timeout, PID: os.Getpid(), Host: host, Now: s.started})
+	lock, err := s.lake.Lock(ctx, lake.LockOptions{
+		Timeout: timeout, PID: os.Getpid(), Host: host, Now: s.started,
+		Waiting: func(holder string) { s.tell(fmt.Sprintf("waiting up to %s for another run (%s)", timeout, holder)) },
+	})
 	if err != nil {
 		return nil, lake.Recovered{}, s.fail(lakeError(err))
 	}

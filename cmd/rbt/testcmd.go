@@ -15,7 +15,7 @@ func newTestCommand(sys *system) commandSpec {
 			Name: "test", Usage: "run tests on what is published",
 			Description: `Runs assertions, singular tests and unit tests. -s m runs the tests that look at m. Nothing is
 built and nothing in the lake changes; a run beside it is not disturbed.`,
-			Flags: flags(selectFlags(), []cli.Flag{
+			Flags: flags(selectFlags(), deferFlags(), []cli.Flag{
 				&cli.StringFlag{Name: "threads", Usage: "run `N` tests at once"},
 				&cli.BoolFlag{Name: "fail-fast", Aliases: []string{"x"}, Usage: "start nothing more after the first failure"},
 				&cli.BoolFlag{Name: "store-failures", Usage: "keep failing rows under target/failures"},
@@ -25,7 +25,10 @@ built and nothing in the lake changes; a run beside it is not disturbed.`,
 				if err != nil {
 					return err
 				}
-				o := testOptions{commonOptions: common, selectOptions: readSelect(c), failFast: c.Bool("fail-fast"), storeFailures: c.Bool("store-failures")}
+				o := testOptions{commonOptions: common, failFast: c.Bool("fail-fast"), storeFailures: c.Bool("store-failures")}
+				if o.selectOptions, err = readSelect(c, sys); err != nil {
+					return err
+				}
 				if o.threads, err = positive(c, "threads"); err != nil {
 					return err
 				}
@@ -59,8 +62,12 @@ func runTest(ctx context.Context, sys *system, o testOptions) error {
 	if err != nil {
 		return s.fail(lakeError(err))
 	}
-	po := s.planOptions(o.selectOptions)
-	po.Tests = true
+	other, err := s.deferTo(ctx, o.past)
+	if err != nil {
+		return s.fail(err)
+	}
+	po := s.planOptions(ctx, o.selectOptions)
+	po.Tests, po.Defer = true, other.state
 	p, err := s.plan(ctx, &state, po)
 	if err != nil {
 		return err
@@ -69,7 +76,7 @@ func runTest(ctx context.Context, sys *system, o testOptions) error {
 	defer show.Close()
 	result, err := s.engine.Test(ctx, p, engine.RunOptions{
 		Command: "test", InvocationID: s.invocationID, RunStartedAt: s.started, State: &state,
-		Workers: o.threads, FailFast: o.failFast, StoreFailures: o.storeFailures,
+		DeferLake: other.lake, Workers: o.threads, FailFast: o.failFast, StoreFailures: o.storeFailures,
 	})
 	return s.finish(ctx, p, result, err, "test", map[string]any{"select": orEmpty(o.selected), "exclude": orEmpty(o.excluded)})
 }

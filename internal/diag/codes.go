@@ -60,6 +60,8 @@ const (
 	SelectorUnknown    Code = "RBT3012" // a selector term that matches nothing
 	SelectionEmpty     Code = "RBT3013" // terms that each match something and together nothing
 	SelectorNeedsState Code = "RBT3014" // state:, result: or source_status: with nothing to compare with
+	DeferLake          Code = "RBT3015" // a lake to defer to that is not known or not there
+	RetryRefused       Code = "RBT3016" // nothing that could be retried, or a project that is no longer the one that ran
 	ParentUnpublished  Code = "RBT3020" // a selected node reads what was never published and is not selected
 )
 

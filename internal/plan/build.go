@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -107,10 +108,19 @@ func (p *Plan) makeSteps() {
 // readThrough reports whether an unselected node keeps no data of its own: an
 // ephemeral, and what is published as a view.
 func (p *Plan) readThrough(n *Node) bool {
-	if held, ok := p.ids.here.node(n.Name); ok && n.materialization() != project.Ephemeral {
+	if held, ok := p.held(n); ok && n.materialization() != project.Ephemeral {
 		return held.Receipt.Form == lake.FormView
 	}
 	return n.transparent()
+}
+
+// held finds what is published of a node in this lake, else in the deferred one.
+func (p *Plan) held(n *Node) (*lake.Node, bool) {
+	held, ok := p.ids.here.node(n.Name)
+	if !ok && p.ids.other != nil {
+		held, ok = p.ids.other.node(n.Name)
+	}
+	return held, ok
 }
 
 // available reports whether a node can be read: it is a source, published in
@@ -194,10 +204,30 @@ func (p *Plan) noteDeferred() {
 			todo = append(todo, n.Parents...)
 		case p.deferred(n):
 			p.Deferred = append(p.Deferred, n)
+			// A view has no files: what it reads there is read too.
+			if held, _ := p.held(n); held.Receipt.Form == lake.FormView {
+				todo = append(todo, p.publishedParents(&held.Receipt)...)
+			}
+		case n.Kind != KindSource:
+			if held, ok := p.held(n); ok && held.Receipt.Form == lake.FormView {
+				todo = append(todo, p.publishedParents(&held.Receipt)...)
+			}
 		}
 		seen[n.index] = true
 	}
 	slices.SortFunc(p.Deferred, func(a, b *Node) int { return a.index - b.index })
+}
+
+// publishedParents gives the nodes that a published view reads, as far as they
+// are in the project.
+func (p *Plan) publishedParents(r *lake.Receipt) []*Node {
+	var nodes []*Node
+	for _, name := range slices.Sorted(maps.Keys(r.Inputs.Parents)) {
+		if rel, ok := p.ids.relations[strings.ToLower(name)]; ok {
+			nodes = append(nodes, p.Graph.nodes[rel.place])
+		}
+	}
+	return nodes
 }
 
 // unpublished says that n lacks what it reads, itself or through an ephemeral.

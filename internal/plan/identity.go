@@ -222,11 +222,11 @@ func (x *identities) publishedView(in *published, r *lake.Receipt) identity {
 }
 
 // named gives the identity of a relation that a published view of a lake reads.
+// A name means the same wherever it stands: a view of the deferred lake reads
+// what this lake publishes, where it does.
 func (x *identities) named(in *published, name string) identity {
-	if in == x.here {
-		if r, ok := x.relations[strings.ToLower(name)]; ok {
-			return x.identity(r.place, r.output)
-		}
+	if r, ok := x.relations[strings.ToLower(name)]; ok {
+		return x.identity(r.place, r.output)
 	}
 	if n, ok := in.relation(name); ok {
 		return x.publishedIdentity(in, n, name)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"rbt/internal/diag"
@@ -35,11 +36,13 @@ type index struct {
 	states           map[string]Change
 	results, sources map[string]string
 	asked            map[method]bool
+	metPast          bool // a term compared with an earlier command
+	selectors        namedSelectors
 }
 
-func newIndex(g *Graph, past Past) *index {
+func newIndex(g *Graph, s Selectors) *index {
 	x := &index{
-		g: g, project: strings.ToLower(g.project), past: past, asked: map[method]bool{},
+		g: g, project: strings.ToLower(g.project), past: s.Past, asked: map[method]bool{}, selectors: namedSelectors{list: s.Named},
 		items:   make([]item, 0, len(g.nodes)+len(g.tests)),
 		testsOf: make([][]int, len(g.nodes)),
 	}
@@ -70,6 +73,9 @@ func dotted(folder []string, name string) string {
 // matches gives the items that the criterion of a term picks by itself.
 func (x *index) matches(t term) bitset {
 	set := newBitset(len(x.items))
+	if t.method == bySelector {
+		return x.selector(t.value, strconv.Quote(t.text)).clone()
+	}
 	if t.method == byName && !hasWildcard(t.value) {
 		for _, i := range x.lookup(strings.ToLower(t.value)) {
 			set.set(i)

@@ -27,6 +27,7 @@ const (
 	byState        method = "state"
 	byResult       method = "result"
 	bySourceStatus method = "source_status"
+	bySelector     method = "selector"
 )
 
 // methodInfo describes a method.
@@ -50,6 +51,7 @@ var methods = map[method]methodInfo{
 	byState:        {past: true, values: []string{"modified", "modified.body", "modified.configs", "new", "old", "unmodified"}},
 	byResult:       {past: true, values: []string{"error", "fail", "pass", "skipped", "success", "warn"}},
 	bySourceStatus: {past: true, values: []string{"fresher"}},
+	bySelector:     {},
 }
 
 // foreignMethods are methods of dbt for what rbt does not have, with what to do

@@ -8,6 +8,7 @@ import (
 // pastMatcher compares with an earlier command, and reports where there is
 // nothing to compare with.
 func (x *index) pastMatcher(t term) func(*item) bool {
+	x.metPast = true
 	if !x.asked[t.method] {
 		x.asked[t.method] = true
 		x.ask(t)

@@ -6,13 +6,16 @@ import (
 	"strings"
 
 	"rbt/internal/diag"
+	"rbt/internal/project"
 )
 
 // Selectors are the words of a command line that say what a command is about.
 type Selectors struct {
 	Select, Exclude []string // words of --select and --exclude; no Select is everything
 	ResourceTypes   []string // of --resource-type; none is all
-	Past            Past     // what state:, result: and source_status: compare with
+	Selector        string   // of --selector, in place of Select and Exclude
+	Named           []*project.Selector
+	Past            Past // what state:, result: and source_status: compare with
 }
 
 // Past gives what selectors compare with. A nil function means that there is
@@ -52,9 +55,16 @@ func (g *Graph) Select(s Selectors) (Selection, diag.List) {
 	if diags = append(append(diags, more...), badKinds...); diags.HasErrors() {
 		return Selection{}, diags
 	}
-	x := newIndex(g, s.Past)
+	x := newIndex(g, s)
+	named := s.Selector
+	if d := x.selectors.byDefault(); d != nil && named == "" && len(s.Select)+len(s.Exclude) == 0 {
+		named = d.Name
+	}
 	picked := x.all()
-	if len(s.Select) > 0 {
+	switch {
+	case named != "":
+		picked = x.selector(named, "--selector "+named)
+	case len(s.Select) > 0:
 		picked = x.union(include, false)
 	}
 	left := picked
@@ -66,15 +76,18 @@ func (g *Graph) Select(s Selectors) (Selection, diag.List) {
 		return Selection{}, diags
 	}
 	sel := x.selection(ofKind)
-	if !ofKind.empty() || len(s.Select)+len(s.Exclude)+len(kinds) == 0 {
+	if !ofKind.empty() || len(s.Select)+len(s.Exclude)+len(kinds) == 0 && named == "" {
 		return sel, diags
 	}
-	if sel.Nothing = include.past() || exclude.past(); sel.Nothing {
+	if sel.Nothing = x.metPast; sel.Nothing {
 		return sel, diags
 	}
 	d := diag.Errorf(diag.SelectionEmpty, diag.Pos{}, "--select %q selects nothing", strings.Join(s.Select, " ")).
 		WithHint("a comma means both, a blank either: no node is selected by all of what the commas join")
 	switch {
+	case picked.empty() && named != "":
+		d.Msg = "the selector " + named + " of " + project.SelectorsFile + " selects nothing"
+		d.Hint = ""
 	case !left.empty():
 		d.Msg = "--resource-type " + strings.Join(s.ResourceTypes, " ") + " leaves nothing of the selection"
 		d.Hint = ""
@@ -110,11 +123,9 @@ func resourceKinds(words []string) ([]Kind, diag.List) {
 	return kinds, diags
 }
 
-// past reports whether a selector compares with an earlier command.
-func (s selector) past() bool {
-	return slices.ContainsFunc(s.words, func(w word) bool {
-		return slices.ContainsFunc(w.terms, func(t term) bool { return methods[t.method].past })
-	})
+// past reports whether a word compares with an earlier command.
+func (w word) past() bool {
+	return slices.ContainsFunc(w.terms, func(t term) bool { return methods[t.method].past || t.method == bySelector })
 }
 
 // union gives what any of the words picks. Of what is to be excluded a method
@@ -127,7 +138,7 @@ func (x *index) union(s selector, excluding bool) bitset {
 		for _, t := range w.terms[1:] {
 			both = both.and(x.term(t, excluding))
 		}
-		if both.empty() && len(x.diags) == before && !(selector{words: []word{w}}).past() {
+		if both.empty() && len(x.diags) == before && !w.past() {
 			d := diag.Errorf(diag.SelectionEmpty, diag.Pos{}, "selector %q selects nothing", w.text)
 			d.Severity = diag.Warning
 			x.diags = append(x.diags, d)
@@ -140,6 +151,9 @@ func (x *index) union(s selector, excluding bool) bitset {
 // term gives what a term picks, with its neighbours and the tests of all.
 func (x *index) term(t term, excluding bool) bitset {
 	core := x.matches(t)
+	if t.method == bySelector && (core.empty() || !t.family && t.up == 0 && t.down == 0) {
+		return core // as it is, with what its definition takes out
+	}
 	if core.empty() {
 		if !methods[t.method].past {
 			d := x.unknown(t)

@@ -255,7 +255,7 @@ func TestSelectErrors(t *testing.T) {
 		{"tag:", "", "error[RBT3010]: selector \"tag:\" has no value after \"tag:\"\n  help: write what to look for after the colon\n"},
 		{"tags:daily", "", "error[RBT3011]: selector \"tags:daily\": there is no method \"tags:\"\n  help: did you mean tag:?\n"},
 		{"zzz:daily", "", "error[RBT3011]: selector \"zzz:daily\": there is no method \"zzz:\"\n" +
-			"  help: methods are config, file, fqn, path, resource_type, result, source, source_status, state, tag, test_name, test_type\n"},
+			"  help: methods are config, file, fqn, path, resource_type, result, selector, source, source_status, state, tag, test_name, test_type\n"},
 		{"package:x", "", "error[RBT3011]: selector \"package:x\": \"package:\" is a method of dbt that rbt does not have\n" +
 			"  help: a project of rbt is one package: leave the method out\n"},
 		{"config:view", "", "error[RBT3011]: selector \"config:view\": the method \"config:\" needs a key\n" +

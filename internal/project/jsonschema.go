@@ -10,9 +10,11 @@ import (
 type schema = map[string]any
 
 // SchemaNames lists the files for which JSONSchema has a schema: project.yml,
-// a model's frontmatter, a .yml file under models/, and the frontmatter of a
-// singular test.
-func SchemaNames() []string { return []string{"project", "model", "properties", "test"} }
+// a model's frontmatter, a .yml file under models/, the frontmatter of a
+// singular test, and selectors.yml.
+func SchemaNames() []string {
+	return []string{"project", "model", "properties", "test", "selectors"}
+}
 
 // JSONSchema gives the schema of one kind of file as editors take it, made from
 // the tables by which rbt itself decodes. The error names an unknown kind.
@@ -27,6 +29,8 @@ func JSONSchema(name string) ([]byte, error) {
 		root = ymlTable
 	case "test":
 		root = singularTable
+	case "selectors":
+		root = selectorsTable
 	default:
 		return nil, fmt.Errorf("write schema %q: it is none of %v", name, SchemaNames())
 	}

@@ -110,6 +110,7 @@ func (l *loader) everything() {
 	l.settleModels()
 	l.settleTests()
 	l.settleUnitTests()
+	l.loadSelectors()
 }
 
 // projectVars lays the command line over project.yml. As in dbt, variables under

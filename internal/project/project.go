@@ -56,6 +56,7 @@ type Project struct {
 	Sources   []*Source
 	Tests     []*Test // assertions of all models, seeds, sources and ingest outputs, and singular tests
 	UnitTests []*UnitTest
+	Selectors []*Selector // of selectors.yml
 	Warnings  diag.List
 
 	roots     []root
@@ -71,6 +72,14 @@ type Project struct {
 	// modelGlobals has beside them the names that only models have.
 	modelGlobals map[string]any
 	problems     diag.List
+	targetLakes  map[string]string // by target
+}
+
+// TargetLake gives the lake of a target as an absolute path; false where the
+// project has no such target.
+func (p *Project) TargetLake(target string) (string, bool) {
+	dir, ok := p.targetLakes[target]
+	return dir, ok
 }
 
 // Engine is the `engine:` block. Threads counts nodes built at once,

@@ -143,16 +143,22 @@ func (l *loader) targets(f fields) {
 		f.d.add(d)
 	}
 	lakes, lakePos := []lakeDir{}, f.pos("lake")
+	l.p.targetLakes = make(map[string]string, len(entries)+1)
 	for _, e := range entries {
 		t, ok := f.d.fields(e.value, targetTable)
 		switch {
 		case !ok:
+		case e.name != chosen && isNull(e.value): // its lake is that of the project
+			scratch := &Project{Dir: l.p.Dir, realDir: l.p.realDir}
+			l.readSettings(&decoder{file: File}, f.at, scratch, false)
+			l.p.targetLakes[e.name] = scratch.LakeDir
 		case e.name == chosen && t.has("lake"):
 			lakePos = t.pos("lake")
 		case e.name != chosen && !isNull(e.value):
 			scratch := &Project{Dir: l.p.Dir, realDir: l.p.realDir}
 			l.readSettings(f.d, overlayNode(f.at, t.at), scratch, false)
 			lakes = append(lakes, lakeDir{scratch.LakeDir, t.pos("lake"), e.name})
+			l.p.targetLakes[e.name] = scratch.LakeDir
 		}
 	}
 	merged := f.at
@@ -163,6 +169,7 @@ func (l *loader) targets(f fields) {
 	}
 	l.settings = l.readSettings(f.d, merged, l.p, true)
 	lakes = append(lakes, lakeDir{l.p.LakeDir, lakePos, l.p.Target})
+	l.p.targetLakes[l.p.Target] = l.p.LakeDir
 	l.checkLakes(f.d, lakes)
 }
 

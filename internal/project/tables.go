@@ -10,6 +10,7 @@ func tableNamed(name string) *keyTable {
 		sourceTable, sourceTableTable, freshnessTable, csvOptions, jsonOptions, noOptions, seedTable, seedConfigTable,
 		ymlTable, unitTestTable, givenTable, expectTable, overridesTable, testConfigTable, singularTable,
 		inputTable, rootByTable, recordTable, fieldTable, referenceTable, childTable, idTable, sourceConfigTable,
+		selectorsTable, selectorTable, criterionTable, criteriaTable, excludeTable,
 	} {
 		if t.name == name {
 			return t

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"rbt/engine"
+	"rbt/internal/diag"
+)
+
+func newRetryCommand(sys *system) commandSpec {
+	return commandSpec{
+		Command: &cli.Command{
+			Name: "retry", Usage: "build what failed or was skipped in the last run",
+			Description: `Does the last "rbt run" or "rbt retry" of this target folder again, with its flags, variables and
+target, for what failed, was skipped or was cancelled; what succeeded is left alone. Commands in
+between (test, show, compile) do not count. If nothing is left to do, it says so.`,
+			Flags: flags([]cli.Flag{
+				&cli.StringFlag{Name: "threads", Usage: "build `N` nodes at once"},
+				&cli.StringFlag{Name: "lock-timeout", Usage: "wait up to `DURATION` (5m) for another run on this lake"},
+				&cli.BoolFlag{Name: "no-catalog", Usage: "leave catalog.duckdb of the lake as it is"},
+			}, retryFlags()),
+			Action: func(c *cli.Context) error {
+				o, err := readRetryOptions(c, sys)
+				if err != nil {
+					return err
+				}
+				return runRetry(c.Context, sys, o)
+			},
+		},
+		examples: []string{
+			"rbt run; rbt retry       after the cause is mended",
+			"rbt retry --threads 1",
+		},
+	}
+}
+
+// retryFlags are commonFlags without those that the last run settles.
+func retryFlags() []cli.Flag {
+	return slices.DeleteFunc(commonFlags(), func(f cli.Flag) bool {
+		return slices.Contains([]string{"target", "vars", "var"}, f.Names()[0])
+	})
+}
+
+type retryOptions struct {
+	commonOptions
+	threads     int // 0 leaves it to the project
+	lockTimeout time.Duration
+	noCatalog   bool
+}
+
+func readRetryOptions(c *cli.Context, sys *system) (retryOptions, error) {
+	common, err := readCommon(c, sys)
+	o := retryOptions{commonOptions: common, noCatalog: c.Bool("no-catalog")}
+	if err != nil {
+		return o, err
+	}
+	if o.threads, err = positive(c, "threads"); err != nil {
+		return o, err
+	}
+	o.lockTimeout, err = lockTimeout(c, sys)
+	return o, err
+}
+
+func runRetry(ctx context.Context, sys *system, o retryOptions) error {
+	// The target folder may depend on the target, which only the last run knows.
+	first, err := load(ctx, sys, o.commonOptions)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(first.p.TargetDir, engine.LastRunFile)
+	last, err := engine.ReadResults(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return first.fail(diag.Errorf(diag.RetryRefused, diag.Pos{}, "there is no run to retry: %s does not exist", path).
+			WithHint("rbt run writes it; rbt clean removes it"))
+	}
+	if err != nil {
+		return first.fail(err)
+	}
+	run := retried(last.Args, o)
+	w, err := load(ctx, sys, run.commonOptions)
+	if err != nil {
+		return err
+	}
+	if last.Lake != w.p.LakeDir {
+		return w.fail(diag.Errorf(diag.RetryRefused, diag.Pos{}, "the last run published in %s, and the target %q is now %s", last.Lake, w.p.Target, w.p.LakeDir).
+			WithHint("rbt run builds what is missing there"))
+	}
+	left := unfinished(last.Status)
+	if gone := w.gone(left); len(gone) > 0 {
+		return w.fail(diag.Errorf(diag.RetryRefused, diag.Pos{}, "the project changed since the last run: it has no %s any more", shorten(gone, 5)).
+			WithHint("rbt run builds the project as it is now"))
+	}
+	if len(left) == 0 {
+		_, err := fmt.Fprintln(w.out, "Nothing to do.")
+		return err
+	}
+	args := run.args(w)
+	run.selected, run.selector, run.results = []string{"result:error"}, "", left
+	return w.build(ctx, run, "retry", args)
+}
+
+// retried gives the options of the last run, with those that may differ.
+func retried(args map[string]any, o retryOptions) runOptions {
+	text := func(key string) string { s, _ := args[key].(string); return s }
+	flag := func(key string) bool { b, _ := args[key].(bool); return b }
+	words := func(key string) []string {
+		var out []string
+		list, _ := args[key].([]any)
+		for _, v := range list {
+			if s, ok := v.(string); ok {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	run := runOptions{
+		commonOptions: o.commonOptions, threads: o.threads, lockTimeout: o.lockTimeout, noCatalog: o.noCatalog,
+		fullRefresh: flag("full_refresh"), force: flag("force"), failFast: flag("fail_fast"), storeFailures: flag("store_failures"),
+	}
+	run.selected, run.excluded, run.resourceTypes, run.selector = words("select"), words("exclude"), words("resource_types"), text("selector")
+	run.past = pastOptions{state: text("state"), deferring: flag("defer"), deferTarget: text("defer_target")}
+	if run.target = text("target"); run.target == "default" {
+		run.target = ""
+	}
+	run.vars, run.varList = text("vars"), words("var")
+	return run
+}
+
+// unfinished gives what of a run is to be done again, all with one status.
+func unfinished(status map[string]string) map[string]string {
+	left := map[string]string{}
+	for id, s := range status {
+		switch engine.Status(s) {
+		case engine.StatusError, engine.StatusFail, engine.StatusSkipped, engine.StatusCancelled:
+			left[id] = string(engine.StatusError)
+		}
+	}
+	return left
+}
+
+// gone lists the models and seeds of a run that the project does not have any
+// more. A test that is gone needs no second try.
+func (w *workspace) gone(left map[string]string) []string {
+	have := map[string]bool{}
+	for _, m := range w.p.Models {
+		have["model."+w.p.Name+"."+m.Name] = true
+	}
+	for _, s := range w.p.Seeds {
+		have["seed."+w.p.Name+"."+s.Name] = true
+	}
+	var gone []string
+	for id := range left {
+		if kind, _, _ := strings.Cut(id, "."); (kind == "model" || kind == "seed") && !have[id] {
+			gone = append(gone, id)
+		}
+	}
+	slices.Sort(gone)
+	return gone
+}

@@ -1,0 +1,362 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	duckdb "github.com/duckdb/duckdb-go/v2"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/plan"
+	"rbt/internal/project"
+)
+
+// CatalogDatabase is the name of the DuckDB file in a lake whose views read what
+// is published, for `duckdb -readonly`.
+const CatalogDatabase = "catalog.duckdb"
+
+// CatalogStale reports whether the catalog of a lake is older than something
+// that the state says is published. It opens no database.
+func CatalogStale(state *lake.State) bool {
+	info, err := os.Stat(filepath.Join(state.Root, CatalogDatabase))
+	if err != nil {
+		return len(state.Nodes) > 0
+	}
+	for _, n := range state.Nodes {
+		if n.Receipt.PublishedAt > info.ModTime().UnixMilli() {
+			return true
+		}
+	}
+	return false
+}
+
+// WriteCatalog rewrites the catalog of the lake: main.<name> for everything that
+// is published, over exactly the published files by absolute path, and the same
+// in a schema a folder. What did not change since the last time is kept as it
+// is. The file is complete before it takes the place of the old one, so that who
+// has that open reads on. It is called under the lake's lock. What could not be
+// made a view (a source that is gone) is returned with the reason, sorted; the
+// rest is there all the same.
+func (e *Engine) WriteCatalog(ctx context.Context, g *plan.Graph, state *lake.State) (left []string, err error) {
+	final := filepath.Join(state.Root, CatalogDatabase)
+	temp := filepath.Join(state.Root, ".rbt", "catalog-"+strconv.Itoa(e.o.PID)+".tmp")
+	defer func() {
+		for _, name := range []string{temp, temp + ".wal"} {
+			if rerr := os.Remove(name); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
+				err = errors.Join(err, rerr)
+			}
+		}
+	}()
+	if err := copyFile(final, temp); err != nil {
+		return nil, fmt.Errorf("copy %s: %w", final, err)
+	}
+	w := &catalogWriter{e: e, g: g, state: state}
+	if err := w.write(ctx, temp); err != nil {
+		// What is there may be of another version or damaged; nothing in it is
+		// not in the receipts.
+		if rerr := os.Remove(temp); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
+			return nil, rerr
+		}
+		w = &catalogWriter{e: e, g: g, state: state}
+		if err := w.write(ctx, temp); err != nil {
+			return nil, fmt.Errorf("write %s: %w", final, err)
+		}
+	}
+	fs := lake.OS()
+	for _, step := range []func() error{
+		func() error { return fs.Sync(temp) },
+		func() error { return fs.Rename(temp, final) },
+		func() error { return fs.SyncDir(state.Root) },
+	} {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("write %s: %w", final, err)
+		}
+	}
+	return w.left, nil
+}
+
+// copyFile copies a file that may not exist.
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// catalogWriter brings one catalog file up to date.
+type catalogWriter struct {
+	e     *Engine
+	g     *plan.Graph
+	state *lake.State
+	s     *session
+	c     *catalog
+	left  []string
+
+	changed map[*plan.Node]bool // made anew by this writer
+}
+
+// bookSchema holds rbt's own notes in the catalog: which commit of each node its
+// view was made from.
+const bookSchema = "_rbt"
+
+func (w *catalogWriter) write(ctx context.Context, path string) (err error) {
+	connector, err := duckdb.NewConnector(path, nil)
+	if err != nil {
+		return err
+	}
+	d := &database{db: sql.OpenDB(connector), tempDir: filepath.Join(tempDirFor(w.e.o.Project.TargetDir, w.e.o.PID), "catalog")}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if err := d.configure(ctx, project.Engine{DuckDBThreads: 1}); err != nil {
+		return err
+	}
+	if w.s, err = d.session(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.s.Close()) }()
+	before, err := w.book(ctx)
+	if err != nil {
+		return err
+	}
+	w.c = newCatalog(w.e.o.Project, w.g, w.e.parser, w.published)
+	w.changed = map[*plan.Node]bool{}
+	kept := map[string]bool{}
+	for _, n := range w.g.Order() {
+		commit, ok := w.commit(n)
+		if !ok {
+			continue
+		}
+		kept[n.Name] = true
+		if before[n.Name] == commit && !w.reachesChanged(n) {
+			w.c.assume(n)
+			continue
+		}
+		if err := w.node(ctx, n, commit); err != nil {
+			return err
+		}
+	}
+	for _, name := range sortedKeys(before) {
+		if !kept[name] && name != "" {
+			if err := w.drop(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return w.s.Exec(ctx, "CHECKPOINT")
+}
+
+// book reads which commits the file holds; of a file that was made for another
+// place of the lake nothing is kept.
+func (w *catalogWriter) book(ctx context.Context) (map[string]string, error) {
+	for _, q := range []string{"CREATE SCHEMA IF NOT EXISTS " + bookSchema,
+		"CREATE TABLE IF NOT EXISTS " + bookSchema + ".published(name VARCHAR, folder VARCHAR, commit VARCHAR)"} {
+		if err := w.s.Exec(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	before := map[string]string{}
+	err := w.s.Query(ctx, "SELECT name, commit FROM "+bookSchema+".published", func(v []any) error {
+		before[v[0].(string)] = v[1].(string)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if root, ok := before[""]; ok && root != w.state.Root {
+		return nil, fmt.Errorf("it was made for the lake %s", root)
+	}
+	if len(before) == 0 {
+		return before, w.note(ctx, "", "", w.state.Root)
+	}
+	return before, nil
+}
+
+func (w *catalogWriter) note(ctx context.Context, name, folder, commit string) error {
+	if err := w.s.Exec(ctx, "DELETE FROM "+bookSchema+".published WHERE name = "+quoteText(name)); err != nil {
+		return err
+	}
+	return w.s.Exec(ctx, fmt.Sprintf("INSERT INTO %s.published VALUES (%s, %s, %s)", bookSchema, quoteText(name), quoteText(folder), quoteText(commit)))
+}
+
+func (w *catalogWriter) published(n *plan.Node) (publishedNode, bool, error) {
+	node, ok := w.state.Nodes[n.Name]
+	return inLake(w.state.Root, node), ok, nil
+}
+
+// commit is what a node's views depend on; false where nothing is published.
+func (w *catalogWriter) commit(n *plan.Node) (string, bool) {
+	if n.Source != nil {
+		return "", false
+	}
+	node, ok := w.state.Nodes[n.Name]
+	if !ok || node.Damage != nil {
+		return "", false
+	}
+	return node.Receipt.Commit + " " + n.Display(), true
+}
+
+// reachesChanged reports whether a view reads something that has new views: it
+// may have other columns now.
+func (w *catalogWriter) reachesChanged(n *plan.Node) bool {
+	if w.state.Nodes[n.Name].Receipt.Form != lake.FormView {
+		return false
+	}
+	for _, p := range n.Parents {
+		if w.changed[p] {
+			return true
+		}
+	}
+	return false
+}
+
+// node makes the views of a node. That it cannot be read is noted and no error.
+func (w *catalogWriter) node(ctx context.Context, n *plan.Node, commit string) error {
+	w.changed[n] = true
+	if err := w.drop(ctx, n.Name); err != nil {
+		return err
+	}
+	folder := ""
+	if at := strings.LastIndexByte(n.Display(), '.'); at > 0 {
+		folder = n.Display()[:at]
+	}
+	for _, r := range w.c.relationsOf(n) {
+		if !w.isPublished(n, r) {
+			continue
+		}
+		err := w.c.bind(ctx, w.s, r, nil)
+		if err == nil && folder != "" && !strings.EqualFold(folder, "main") && !strings.EqualFold(folder, bookSchema) && !w.isSource(folder, r.name) {
+			if err = w.c.schema(ctx, w.s, folder); err == nil {
+				err = w.s.Exec(ctx, "CREATE OR REPLACE VIEW "+relationName(folder, r.name)+" AS FROM "+relationName(r.schema, r.name))
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			var d diag.Diagnostic
+			text := err.Error()
+			if errors.As(err, &d) {
+				text = d.Msg
+			}
+			w.left = append(w.left, r.name+": "+strings.SplitN(text, "\n", 2)[0])
+			return nil
+		}
+	}
+	return w.note(ctx, n.Name, folder, commit)
+}
+
+// isPublished reports whether the receipt of a node holds a relation: an ingest
+// may declare more than its last run knew.
+func (w *catalogWriter) isPublished(n *plan.Node, r *relation) bool {
+	if r.output == "" {
+		return true
+	}
+	for _, o := range w.state.Nodes[n.Name].Receipt.Outputs {
+		if strings.EqualFold(o.Relation, r.output) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSource reports whether a name in a schema is that of a source.
+func (w *catalogWriter) isSource(schema, name string) bool {
+	_, ok := w.c.lookup(schema, name)
+	return ok
+}
+
+// drop removes what the file holds of a node.
+func (w *catalogWriter) drop(ctx context.Context, name string) error {
+	var views []string
+	prefix := strings.ToLower(name) + "__"
+	err := w.s.Query(ctx, "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal AND lower(view_name) = "+quoteText(strings.ToLower(name))+
+		" OR starts_with(lower(view_name), "+quoteText(prefix)+")", func(v []any) error {
+		if schema, view := v[0].(string), v[1].(string); !w.isSource(schema, view) || schema == "main" {
+			views = append(views, relationName(schema, view))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, view := range views {
+		if err := w.s.Exec(ctx, "DROP VIEW IF EXISTS "+view); err != nil {
+			return err
+		}
+	}
+	return w.s.Exec(ctx, "DELETE FROM "+bookSchema+".published WHERE name = "+quoteText(name))
+}
+
+// assume takes a node's views for made.
+func (c *catalog) assume(n *plan.Node) {
+	for _, r := range c.relationsOf(n) {
+		r.mu.Lock()
+		r.bound = true
+		r.mu.Unlock()
+	}
+}
+
+// CatalogDocument writes target/catalog.json: columns and rows of everything
+// that is published, in the shape of dbt's catalog v1.
+func (e *Engine) CatalogDocument(ctx context.Context, g *plan.Graph, state *lake.State, inv Invocation) error {
+	nodes := object{}
+	for _, n := range g.Nodes() {
+		published, ok := state.Nodes[n.Name]
+		if !ok || n.Source != nil {
+			continue
+		}
+		for _, o := range published.Receipt.Outputs {
+			id := n.ID
+			if !strings.EqualFold(o.Relation, n.Name) && len(published.Receipt.Outputs) > 1 {
+				id += "." + o.Relation
+			}
+			nodes[id] = catalogEntry(id, published.Receipt, o)
+		}
+	}
+	return e.writeDocuments(ctx, map[string]any{CatalogFile: object{
+		"metadata": e.metadata("catalog", 1, inv), "nodes": nodes, "sources": emptyObject(), "errors": nil,
+	}})
+}
+
+func catalogEntry(id string, r lake.Receipt, o lake.Output) object {
+	columns := object{}
+	for i, c := range o.Columns {
+		columns[c.Name] = object{"type": c.Type, "index": i + 1, "name": c.Name, "comment": nil}
+	}
+	kind, bytes := "BASE TABLE", int64(0)
+	if r.Form == lake.FormView {
+		kind = "VIEW"
+	}
+	for _, f := range o.Files {
+		bytes += f.Bytes
+	}
+	statistic := func(id, label string, value any, description string) object {
+		return object{"id": id, "label": label, "value": value, "include": true, "description": description}
+	}
+	stats := object{"has_stats": object{"id": "has_stats", "label": "Has Stats?", "value": r.Form != lake.FormView, "include": false, "description": "Whether there are figures for this relation"}}
+	if r.Form != lake.FormView {
+		stats["row_count"] = statistic("row_count", "Rows", o.Rows, "Number of rows")
+		stats["bytes"] = statistic("bytes", "Bytes", bytes, "Size of the published files")
+		stats["files"] = statistic("files", "Files", len(o.Files), "Number of published files")
+		stats["last_modified"] = statistic("last_modified", "Published", stamp(time.UnixMilli(r.PublishedAt)), "When it was published")
+	}
+	return object{"unique_id": id, "metadata": object{"type": kind, "schema": "main", "name": o.Relation, "database": nil, "comment": nil, "owner": nil}, "columns": columns, "stats": stats}
+}
