@@ -59,12 +59,13 @@ func fileStamps(p *project.Project, files []string) (map[string]lake.FileStamp, 
 }
 
 // shownPath is the name of a file in messages and receipts: relative to the
-// project where it lies in it, with "/" on every system.
+// project where it lies in it, with "/" on every system, secrets masked.
 func shownPath(p *project.Project, file string) string {
 	if p != nil {
 		if rel, err := filepath.Rel(p.Dir, file); err == nil && filepath.IsLocal(rel) {
 			file = rel
 		}
+		file = p.Mask(file)
 	}
 	return filepath.ToSlash(file)
 }

@@ -64,6 +64,9 @@ func (m *mask) add(secret string) {
 // Mask replaces every secret value in a text that leaves the process, or that is
 // hashed, by *****.
 func (p *Project) Mask(text string) string {
+	if p.mask == nil { // a project that was not loaded has no secrets
+		return text
+	}
 	p.mask.mu.Lock()
 	r := p.mask.replacer
 	p.mask.mu.Unlock()
