@@ -68,7 +68,10 @@ func nodeDocument(n *NodeResult) object {
 	case StatusSkipped:
 		o["message"] = orNull(because(n.Because))
 	case StatusCancelled:
-		o["message"] = "cancelled"
+		o["message"] = "cancelled before it began"
+		if !n.Started.IsZero() {
+			o["message"] = "cancelled while it ran"
+		}
 	case StatusError:
 		o["message"] = errorText(n.Err)
 	default:

@@ -144,6 +144,9 @@ func (d durable) files(rel string) []string {
 func (d durable) documented() []string {
 	d.t.Helper()
 	list := []string{".rbt/lock"}
+	if _, err := os.Stat(d.path("lake/catalog.duckdb")); err == nil {
+		list = append(list, "catalog.duckdb")
+	}
 	receipts, err := filepath.Glob(d.path("lake/.rbt/state/*.json"))
 	if err != nil {
 		d.t.Fatal(err)

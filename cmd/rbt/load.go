@@ -96,6 +96,17 @@ func (w *workspace) warn(list diag.List) {
 	_, _ = io.WriteString(w.errOut, renderProblems(list, w.p.SourceText)+"\n")
 }
 
+// tell says on stderr what a command is about to wait for.
+func (w *workspace) tell(text string) {
+	switch {
+	case w.o.quiet:
+	case w.o.json:
+		writeJSONLine(w.errOut, jsonEvent{Event: "log", Time: w.sys.now().UTC().Format(time.RFC3339Nano), Level: "info", Message: text})
+	default:
+		_, _ = fmt.Fprintln(w.errOut, text)
+	}
+}
+
 func countErrors(list diag.List) int {
 	n := 0
 	for _, d := range list {
@@ -114,10 +125,7 @@ func findProject(sys *system, named string) (string, error) {
 		return "", fmt.Errorf("find the project: %w", err)
 	}
 	if named != "" {
-		if !isFile(filepath.Join(dir, project.File)) {
-			return "", fmt.Errorf("%s holds no %s", dir, project.File)
-		}
-		return dir, nil
+		return dir, nil // that it holds no project is told when it is loaded
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		if isFile(filepath.Join(at, project.File)) {

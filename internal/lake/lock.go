@@ -24,6 +24,8 @@ type LockOptions struct {
 	PID     int
 	Host    string
 	Now     time.Time // start of the run, written into the lock
+	// Waiting is told once, before the wait, who holds the lock; it may be nil.
+	Waiting func(holder string)
 }
 
 // LockedError says that another run holds the lake. Holder is the text in the
@@ -73,7 +75,14 @@ func (l *Lake) Lock(ctx context.Context, opts LockOptions) (*Lock, error) {
 	defer cancel()
 	for {
 		fl := flock.New(l.abs(lockFile), flock.SetFlag(os.O_CREATE|os.O_RDWR))
-		held, err := tryFlock(wait, fl, opts.Timeout > 0)
+		held, err := fl.TryLock()
+		if err == nil && !held && opts.Timeout > 0 {
+			if opts.Waiting != nil {
+				opts.Waiting(l.LockHolder())
+				opts.Waiting = nil
+			}
+			held, err = waitFlock(wait, fl)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("lock lake %s: %w", l.root, err)
 		}
@@ -95,11 +104,8 @@ func (l *Lake) Lock(ctx context.Context, opts LockOptions) (*Lock, error) {
 	}
 }
 
-// tryFlock asks once or until the context ends; ending is not an error.
-func tryFlock(ctx context.Context, fl *flock.Flock, wait bool) (bool, error) {
-	if !wait {
-		return fl.TryLock()
-	}
+// waitFlock asks until the context ends; that it ends is not an error.
+func waitFlock(ctx context.Context, fl *flock.Flock) (bool, error) {
 	held, err := fl.TryLockContext(ctx, lockPoll)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		err = nil
