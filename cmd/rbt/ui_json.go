@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,6 +67,8 @@ type jsonTest struct {
 	Sample   [][]string `json:"sample,omitempty"`
 	Seconds  float64    `json:"elapsed_seconds"`
 	Late     bool       `json:"after_publish,omitempty"`
+
+	Problems []jsonProblem `json:"problems,omitempty"`
 }
 
 type jsonProgress struct {
@@ -102,8 +105,11 @@ func (p *jsonPrinter) Close() {}
 
 // writeJSONLine writes a value as one line, in one call.
 func writeJSONLine(w io.Writer, v any) {
-	if line, err := json.Marshal(v); err == nil {
-		_, _ = w.Write(append(line, '\n'))
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err == nil {
+		_, _ = w.Write(line.Bytes())
 	}
 }
 
@@ -131,7 +137,6 @@ func toJSON(e engine.Event) jsonEvent {
 	if e.Test != nil {
 		t := toJSONTest(e.Test)
 		j.Test = &t
-		j.Problems = append(j.Problems, problemsOf(e.Test.Err)...)
 		if j.Message == "" {
 			j.Message = testLine(e, 0, palette{})
 		}
@@ -180,6 +185,7 @@ func toJSONTest(t *engine.TestResult) jsonTest {
 	j := jsonTest{
 		ID: t.ID, Name: t.Name, Node: t.Node, Kind: t.Kind, Label: t.Label, Status: string(t.Status), Severity: "error",
 		Failures: t.Failures, Expected: t.Expected, Columns: t.Columns, Sample: t.Sample, Seconds: t.Elapsed.Seconds(), Late: t.AfterPublish,
+		Problems: problemsOf(t.Err),
 	}
 	if t.Severity == diag.Warning {
 		j.Severity = "warn"
