@@ -43,7 +43,7 @@ func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
 			return err
 		}
 		if len(o.Kept) > 0 && (b.step.Node.Model == nil || b.step.Node.Model.Records == nil) {
-			parts[strings.ToLower(o.Relation)] = subject{from: "(" + scanFiles(paths(o), o.Columns) + ")", columns: o.Columns}
+			parts[strings.ToLower(o.Relation)] = subject{from: "(" + scanFiles(paths(o), o.Columns) + ")", columns: o.Columns, footers: newFooters(paths(o))}
 		}
 	}
 	var failed []*TestResult
@@ -78,6 +78,7 @@ func (b *builder) bindStaged(ctx context.Context, staged materialize.Staged, o m
 		return nil // what an ingest keeps for itself
 	}
 	query, reads := staged.SQL, b.reads
+	var files []string
 	switch {
 	case staged.SQL != "":
 	case n.Model != nil && n.Model.Records != nil:
@@ -87,9 +88,10 @@ func (b *builder) bindStaged(ctx context.Context, staged materialize.Staged, o m
 		}
 		reads = nil
 	default:
-		query, reads = scanFiles(append(append([]string(nil), o.Kept...), paths(o)...), o.Columns), nil
+		files = append(append([]string(nil), o.Kept...), paths(o)...)
+		query, reads = scanFiles(files, o.Columns), nil
 	}
-	return b.run.catalog.set(ctx, b.session, r, query, reads)
+	return b.run.catalog.set(ctx, b.session, r, query, reads, files)
 }
 
 func orWord(a, b string) string {
@@ -115,37 +117,38 @@ func testedRelation(n *plan.Node, t *project.Test) string {
 	return n.Name
 }
 
-// auditStep asks the gates of a step about what is published.
+// auditStep asks the tests of a step that have not passed on what is published.
 func (r *run) auditStep(ctx context.Context, worker int, s *plan.Step, n *NodeResult) error {
 	session, err := r.session(ctx, worker)
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.built[s.Node] = true
-	r.mu.Unlock()
-	passed := true
+	gates, units := r.untested(s)
+	hashes := readHashes(s.Receipt.TestsHash)
 	var failed []*TestResult
-	for _, t := range s.Gates {
-		result := r.evaluate(ctx, session, t, nil)
+	note := func(t *TestResult) {
+		t.AfterPublish = true
+		n.Tests = append(n.Tests, t)
+		if hashes.note(r.hashes[t.ID], t.Status); t.Status == StatusFail || t.Status == StatusError {
+			failed = append(failed, t)
+		}
+	}
+	for _, u := range units {
+		t := r.unitTest(ctx, worker, u)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		result.AfterPublish = true
-		n.Tests = append(n.Tests, result)
-		passed = passed && result.Status == StatusPass
-		if result.Status == StatusFail || result.Status == StatusError {
-			failed = append(failed, result)
+		note(t)
+	}
+	for _, g := range gates {
+		t := r.evaluate(ctx, session, g, nil)
+		if err := ctx.Err(); err != nil {
+			return err
 		}
+		note(t)
 	}
 	n.Status = StatusUnchanged
-	if !r.owners[s.Node] && s.Receipt != nil {
-		hash := ""
-		if passed {
-			hash = s.TestsHash
-		}
-		r.remember(s, *s.Receipt, hash)
-	}
+	r.remember(s.Node, *s.Receipt, hashes)
 	if len(failed) > 0 {
 		return inFile((&auditError{failed}).onPublished(s.Node), s.Node.File)
 	}

@@ -44,11 +44,8 @@ func (b *builder) build(ctx context.Context) error {
 	}
 	target := materialize.Target{
 		Lake: b.run.e.o.Lake, Name: n.Name, Folder: folder, Form: form, RunID: b.run.o.InvocationID,
-		Fingerprint: b.decision.Fingerprint, Inputs: b.decision.Inputs, TestsHash: b.step.TestsHash,
+		Fingerprint: b.decision.Fingerprint, Inputs: b.decision.Inputs, TestsHash: b.run.gateHashes(b.step).text(),
 		Append: b.appending, FullRefresh: b.run.o.FullRefresh, FailedDir: b.run.failedDir(), Now: b.run.e.o.Now,
-	}
-	if b.ownsLateTests() {
-		target.TestsHash = "" // until they have passed
 	}
 	if b.volatile != "" {
 		target.Volatile = &b.volatile
@@ -105,15 +102,12 @@ func (b *builder) publish(p materialize.Published) {
 		n.Notes = append(n.Notes, "rebuilt: "+p.Rebuilt)
 	}
 	b.run.publish(b.step, p.Receipt)
+	hashes := readHashes(p.Receipt.TestsHash)
 	for _, t := range n.Tests {
-		if t.Status == StatusWarn { // the next run shall warn again
-			b.run.remember(b.step, p.Receipt, "")
-			break
-		}
+		hashes.note(b.run.hashes[t.ID], t.Status)
 	}
+	b.run.remember(b.step.Node, p.Receipt, hashes)
 }
-
-func (b *builder) ownsLateTests() bool { return b.run.owners[b.step.Node] }
 
 // editedIncrement reports whether an increment is made with other SQL than what
 // is published.

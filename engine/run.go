@@ -65,10 +65,13 @@ func (e *Engine) Test(ctx context.Context, p *plan.Plan, o RunOptions) (_ *Resul
 func (r *run) do(ctx context.Context) (*Result, error) {
 	e, total := r.e, r.total()
 	e.emit(Event{Kind: EventRunStarted, Total: total, Result: r.result})
+	if r.reader == nil {
+		r.foresee(ctx)
+	}
 	stuck := r.schedule().do(ctx)
 	r.abandon(ctx, stuck)
-	if ctx.Err() == nil {
-		r.rememberTests()
+	if ctx.Err() == nil && r.reader == nil {
+		r.rememberLate()
 	}
 	r.result.Cancelled = ctx.Err() != nil
 	r.result.Elapsed = e.o.Now().Sub(r.result.Started)
@@ -100,18 +103,20 @@ type run struct {
 	reader  *reader // of Test; nil where the lake is locked
 	settler *plan.Settler
 	tests   map[*project.Test]*plan.TestNode
-	owners  map[*plan.Node]bool // of late tests
 	units   map[*project.UnitTest]*plan.TestNode
+	hashes  map[string]string // of tests, by ID
 
 	mu        sync.Mutex
 	sessions  map[int]*session         // by worker
 	published map[string]publishedNode // by name in lower case
 	receipts  map[string]lake.Receipt  // of steps, as published by this run or found unchanged
-	built     map[*plan.Node]bool      // built or audited by this run
+	built     map[*plan.Node]bool      // built by this run
+	begun     map[int]*NodeResult      // steps as they were started, by place
 
 	benches   map[int]*unitBench // by worker
 	unitOnce  sync.Mutex
 	unitKnown map[string][]lake.Column // columns of what unit tests' models read
+	foreseen  map[*plan.Node]error     // what is known to fail before anything was built
 
 	result    *Result
 	late      []*TestResult // by place in plan.Late; nil where it did not run
@@ -127,14 +132,12 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 	}
 	r := &run{
 		e: e, plan: p, o: o, sessions: map[int]*session{}, published: map[string]publishedNode{}, receipts: map[string]lake.Receipt{},
-		built: map[*plan.Node]bool{}, owners: map[*plan.Node]bool{}, units: map[*project.UnitTest]*plan.TestNode{}, benches: map[int]*unitBench{},
-		unitTests: make([]*TestResult, len(p.UnitTests)), tests: map[*project.Test]*plan.TestNode{}, late: make([]*TestResult, len(p.Late)), settler: p.NewSettler(),
+		built: map[*plan.Node]bool{}, begun: map[int]*NodeResult{}, units: map[*project.UnitTest]*plan.TestNode{}, benches: map[int]*unitBench{},
+		unitTests: make([]*TestResult, len(p.UnitTests)), tests: map[*project.Test]*plan.TestNode{}, hashes: map[string]string{}, late: make([]*TestResult, len(p.Late)), settler: p.NewSettler(),
 		result: &Result{InvocationID: o.InvocationID, Command: o.Command, Started: e.o.Now(), Nodes: make([]*NodeResult, len(p.Steps))},
 	}
-	for _, l := range p.Late {
-		r.owners[l.Owner] = true
-	}
 	for _, t := range p.Graph.Tests() {
+		r.hashes[t.ID] = t.Hash
 		if t.Test != nil {
 			r.tests[t.Test] = t
 		} else {
@@ -224,13 +227,13 @@ func (r *run) schedule() schedule {
 	p := r.plan
 	jobs := make([]job, 0, len(p.Steps)+len(p.Relays)+len(p.Late))
 	for _, s := range p.Steps {
-		jobs = append(jobs, job{places(s.After)})
+		jobs = append(jobs, r.foreseenJob(s))
 	}
 	for _, relay := range p.Relays {
-		jobs = append(jobs, job{places(relay.After)})
+		jobs = append(jobs, job{after: places(relay.After)})
 	}
 	for _, t := range p.Late {
-		jobs = append(jobs, job{places(t.After)})
+		jobs = append(jobs, job{after: places(t.After)})
 	}
 	for range p.UnitTests {
 		jobs = append(jobs, job{})
@@ -273,6 +276,9 @@ func (r *run) step(ctx context.Context, worker int, s *plan.Step) jobResult {
 	n := newNodeResult(s)
 	n.Worker, n.Started = worker, r.e.o.Now()
 	started := *n
+	r.mu.Lock()
+	r.begun[s.Number-1] = &started
+	r.mu.Unlock()
 	r.e.emit(Event{Kind: EventNodeStarted, Number: s.Number, Total: r.total(), Node: &started})
 	err := r.runStep(ctx, worker, s, n)
 	n.Elapsed = r.e.o.Now().Sub(n.Started)
@@ -363,6 +369,11 @@ func (r *run) abandon(_ context.Context, stuck []int) {
 		}
 		s := r.plan.Steps[i]
 		n := newNodeResult(s)
+		r.mu.Lock()
+		if begun := r.begun[i]; begun != nil {
+			n.Worker, n.Started, n.Elapsed = begun.Worker, begun.Started, r.e.o.Now().Sub(begun.Started)
+		}
+		r.mu.Unlock()
 		n.Status = StatusCancelled
 		n.Notes = []string{"its query could not be interrupted and ends with the process"}
 		r.finished(s, n)
@@ -375,6 +386,9 @@ func (r *run) abandon(_ context.Context, stuck []int) {
 
 // runStep decides and does what is to be done with a step.
 func (r *run) runStep(ctx context.Context, worker int, s *plan.Step, n *NodeResult) error {
+	if err := r.foreseen[s.Node]; err != nil && s.Action == plan.ActionRun {
+		return err
+	}
 	d := plan.Decision{Action: s.Action, Reasons: s.Reasons, Fingerprint: s.Fingerprint, Inputs: s.Inputs, Pending: s.Pending}
 	if s.Pending || s.Action == plan.ActionRunIfChanged {
 		d = r.settler.Decide(s)
@@ -430,58 +444,6 @@ func (r *run) failedDir() string {
 		return ""
 	}
 	return filepath.Join(r.e.o.Project.TargetDir, "failed")
-}
-
-// rememberTests writes into the receipts of this run's steps whether all of
-// their tests passed, where that was not known when they were published.
-func (r *run) rememberTests() {
-	type verdict struct{ passed, known bool }
-	verdicts := map[*plan.Node]verdict{}
-	for i, l := range r.plan.Late {
-		if l.Owner == nil {
-			continue
-		}
-		v, seen := verdicts[l.Owner]
-		t := r.late[i]
-		passed := t == nil && !r.isBuilt(l.Owner) || t != nil && t.Status == StatusPass
-		verdicts[l.Owner] = verdict{passed: passed && (v.passed || !seen), known: true}
-	}
-	for _, s := range r.plan.Steps {
-		receipt, ok := r.receipts[s.Node.ID]
-		v := verdicts[s.Node]
-		if !ok || !v.known {
-			continue
-		}
-		n := r.result.Nodes[s.Number-1]
-		gates := !slices.ContainsFunc(n.Tests, func(t *TestResult) bool { return t.Status != StatusPass })
-		hash := ""
-		if v.passed && gates && (n.Status == StatusSuccess || receipt.TestsHash == s.TestsHash || len(n.Tests) == len(s.Gates)) {
-			hash = s.TestsHash
-		}
-		r.remember(s, receipt, hash)
-	}
-}
-
-func (r *run) isBuilt(n *plan.Node) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.built[n]
-}
-
-// remember writes the verdict on a node's tests into its receipt. That it
-// cannot be written costs the next run an audit, and is no failure of this one.
-func (r *run) remember(s *plan.Step, receipt lake.Receipt, hash string) {
-	if receipt.TestsHash == hash {
-		return
-	}
-	receipt.TestsHash = hash
-	if err := r.e.o.Lake.WriteReceipt(receipt); err != nil {
-		r.e.emit(Event{Kind: EventLog, Level: "warn", Message: fmt.Sprintf("the receipt of %s does not record its tests: %v", s.Node.Name, err)})
-		return
-	}
-	r.mu.Lock()
-	r.receipts[s.Node.ID] = receipt
-	r.mu.Unlock()
 }
 
 // inFile gives diagnostics that know no place the file that they are about.

@@ -66,7 +66,6 @@ func (g *Graph) Plan(p *project.Project, state *lake.State, o Options) (*Plan, d
 	for _, s := range pl.Steps {
 		d := pl.ids.decide(s)
 		s.Action, s.Reasons, s.Fingerprint, s.Inputs, s.Pending = d.Action, d.Reasons, d.Fingerprint, d.Inputs, d.Pending
-		g.remember(s)
 	}
 	pl.lateReasons(placed.late)
 	return pl, diags

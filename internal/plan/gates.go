@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -64,9 +65,9 @@ func attach(w *waits, steps []*Step, tests []*TestNode, published func(*Node) bo
 func (s *Step) gate(t *TestNode) {
 	if t.Unit != nil {
 		s.UnitTests = append(s.UnitTests, t.Unit)
-		return
+	} else {
+		s.Gates = append(s.Gates, t.Test)
 	}
-	s.Gates = append(s.Gates, t.Test)
 	s.tested(t)
 }
 
@@ -88,50 +89,36 @@ func rememberedTests(r *lake.Receipt) map[string]bool {
 	return passed
 }
 
-// remember settles TestsHash when the action is known. What is built anew has
-// passed only the tests of this run; what stays has passed earlier ones as well,
-// as long as they are declared.
-func (g *Graph) remember(s *Step) {
-	if s.Action == ActionUnchanged {
-		s.TestsHash = s.Receipt.TestsHash
-		return
-	}
-	hashes := make([]string, 0, len(s.tests))
-	for _, t := range s.tests {
-		hashes = append(hashes, t.Hash)
-	}
-	if s.Action == ActionAudit {
-		passed := rememberedTests(s.Receipt)
-		for _, t := range g.owned[s.Node.index] {
-			if passed[t.Hash] {
-				hashes = append(hashes, t.Hash)
-			}
-		}
-	}
-	slices.Sort(hashes)
-	s.TestsHash = strings.Join(slices.Compact(hashes), " ")
-}
-
 // auditReason says why what is published must be audited, "" if it need not.
 func (s *Step) auditReason() string {
 	if len(s.tests) == 0 {
 		return ""
 	}
 	passed := rememberedTests(s.Receipt)
+	clock := ""
+	var names []string
 	for _, t := range s.tests {
-		if t.Volatile != "" {
-			return "the test " + t.Name + " uses the clock"
-		}
 		switch {
-		case passed[t.Hash]:
-		case len(passed) == 0 && s.Receipt.TestsHash == "" && len(s.tests) > 1:
-			return "not all of its tests have passed"
-		default:
-			return "the test " + t.Name + " is new, changed or did not pass"
+		case !passed[t.Hash]:
+			names = append(names, t.Name)
+		case t.Volatile != "" && clock == "":
+			clock = "the test " + t.Name + " uses the clock"
 		}
 	}
-	return ""
+	switch n := len(names); {
+	case n == 0:
+		return clock
+	case n == 1:
+		return "the test " + names[0] + " is new, changed or did not pass"
+	case n > maxNamedTests:
+		return fmt.Sprintf("the tests %s and %d more are new, changed or did not pass", strings.Join(names[:maxNamedTests], ", "), n-maxNamedTests)
+	default:
+		return "the tests " + strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " are new, changed or did not pass"
+	}
 }
+
+// maxNamedTests is how many tests a reason names; the rest are counted.
+const maxNamedTests = 3
 
 // lateTests settles when the late tests run. It must come before the steps are
 // decided, since owners remember them.
@@ -177,18 +164,6 @@ func (p *Plan) lateReasons(tests []*TestNode) {
 			l.Reasons = []string{owner.Node.Name + " is built"}
 		case held != nil && !rememberedTests(held)[t.Hash]:
 			l.Reasons = []string{"it is new, changed or did not pass"}
-		}
-	}
-}
-
-// own finds the owner of every test.
-func (g *Graph) own() {
-	g.owned = make([][]*TestNode, len(g.nodes))
-	for _, t := range g.tests {
-		if t.Unit == nil {
-			if n := g.owner(t); n != nil {
-				g.owned[n.index] = append(g.owned[n.index], t)
-			}
 		}
 	}
 }

@@ -16,11 +16,10 @@ import (
 // Graph is every node of a project and what reads what. It never changes after
 // it was made.
 type Graph struct {
-	project string        // the project's name
-	dir     string        // the project folder
-	nodes   []*Node       // by ID
-	tests   []*TestNode   // by ID
-	owned   [][]*TestNode // place of a node -> tests that its receipt remembers
+	project string      // the project's name
+	dir     string      // the project folder
+	nodes   []*Node     // by ID
+	tests   []*TestNode // by ID
 	testOf  map[*project.Test]*TestNode
 	outputs map[int][]string // place of an ingest -> relations that it has besides its own
 	byID    map[string]int   // ID -> place in nodes
@@ -80,7 +79,6 @@ func (g *Graph) hang(tests []*TestNode) {
 			g.testOf[t.Test] = t
 		}
 	}
-	g.own()
 }
 
 // must ends the process where an invariant of this package is broken: the graph

@@ -133,26 +133,22 @@ type Step struct {
 	Fingerprint string
 	Inputs      lake.Inputs
 	Pending     bool
-	// TestsHash is what the receipt records when all gates, and all late tests of
-	// the plan that the node owns, have passed; until then, and again when one of
-	// them fails, it must hold "".
-	TestsHash string
-	Receipt   *lake.Receipt // what is published now; nil if nothing
+	Receipt     *lake.Receipt // what is published now; nil if nothing
 
 	parts  *lake.Manifest // of what is published
 	damage error          // of what is published
-	tests  []*TestNode    // of this plan, that the receipt remembers
+	tests  []*TestNode    // of this plan, that the receipt remembers when they pass
 }
 
 // LateTest is a test that cannot gate a step: it runs when every step that it
 // reads is over. It need not run if it has no Reasons and neither a step of
-// After nor the step of Owner was built or audited.
+// After nor the step of Owner was built.
 type LateTest struct {
 	Test  *project.Test
 	After []int // steps, ascending; none: at once
 	// Owner is the node whose receipt remembers in TestsHash that the test
-	// passed. It need not be a step; its receipt must hold "" there when the test
-	// fails, so that a later run tests it again. Nil: nobody remembers.
+	// passed. It need not be a step; its receipt must not hold the hash of the test
+	// when it fails, so that a later run tests it again. Nil: nobody remembers.
 	Owner   *Node
 	Reasons []string // why the test runs whatever is built
 }

@@ -15,6 +15,11 @@ import (
 func (c *compiler) test(ctx context.Context, t *TestNode) ([]project.Ref, diag.List) {
 	if t.Unit != nil {
 		t.Hash = digest(t.Unit)
+		if len(t.Unit.Vars)+len(t.Unit.Macros) > 0 && t.About != nil && t.About.Model != nil {
+			// What it renders to is not among the renderings of the model.
+			t.Hash = hashText(t.Hash, t.About.Model.Body)
+		}
+		t.Hash = t.Hash[:testHashSize]
 		return nil, nil
 	}
 	refs := slices.Clone(t.Test.Refs)

@@ -126,7 +126,7 @@ func (w *world) act(p *Plan) {
 		if d.Action == ActionUnchanged || d.Action == ActionAudit {
 			if d.Action == ActionAudit {
 				r := *s.Receipt
-				r.TestsHash = s.TestsHash
+				r.TestsHash = passing(s, r.TestsHash)
 				next.Nodes[s.Node.Name] = lake.Node{Receipt: r, Recorded: true, Manifest: s.parts}
 			}
 			continue
@@ -139,10 +139,20 @@ func (w *world) act(p *Plan) {
 	w.state = next
 }
 
+// passing adds the tests of a step to those that a receipt remembers.
+func passing(s *Step, remembered string) string {
+	hashes := strings.Fields(remembered)
+	for _, t := range s.tests {
+		hashes = append(hashes, t.Hash)
+	}
+	slices.Sort(hashes)
+	return strings.Join(slices.Compact(hashes), " ")
+}
+
 func (w *world) publish(s *Step, d Decision) lake.Node {
 	w.commits++
 	r := lake.Receipt{Version: 1, Name: s.Node.Name, Form: s.Node.form(), Commit: fmt.Sprintf("%032x", w.commits),
-		Fingerprint: d.Fingerprint, Inputs: d.Inputs, TestsHash: s.TestsHash}
+		Fingerprint: d.Fingerprint, Inputs: d.Inputs, TestsHash: passing(s, "")}
 	if place, err := lake.NewPlace(s.Node.folder(), s.Node.Name, s.Node.form()); err != nil {
 		w.t.Fatal(err)
 	} else {
