@@ -107,6 +107,7 @@ var oneVersion = []string{
 type killReaders struct {
 	d        durable
 	queries  []string
+	tests    []string // singular tests that rbt test runs besides
 	stop     chan struct{}
 	wg       sync.WaitGroup
 	readings atomic.Int64
@@ -132,7 +133,8 @@ func (r *killReaders) start(db *sql.DB) {
 	}
 	loop(r.show)
 	loop(func(int) error {
-		o, err := finish(r.d.command("test", "-s", "versions", "versions_parts", "steps", "records", "--target-path", "target_of_test"))
+		args := append([]string{"test", "--target-path", "target_of_test", "-s", "versions", "versions_parts", "steps", "records"}, r.tests...)
+		o, err := finish(r.d.command(args...))
 		if err == nil && o.code != 0 {
 			err = fmt.Errorf("rbt test: %s", o)
 		}
