@@ -121,7 +121,7 @@ func manyCalls(project string, n int) []measuredCall {
 		list.wallS, plan.wallS, listWarm.wallS, warm.wallS = 1, 1, 0.4, 0.4
 		list.peakB, plan.peakB, listWarm.peakB, warm.peakB = 200e6, 200e6, 200e6, 200e6
 		compile.wallS, compile.peakB = 1, 250e6
-	case n >= 1000:
+	case n == 1000:
 		idle.wallS = 0.5
 		check.wallS = 1
 	}

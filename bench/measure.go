@@ -40,14 +40,6 @@ func (u usage) get(m metric) float64 {
 	}
 }
 
-// plus adds the cost of a run that follows.
-func (u usage) plus(v usage) usage {
-	return usage{
-		WallS: u.WallS + v.WallS, CPUS: u.CPUS + v.CPUS, PeakB: max(u.PeakB, v.PeakB),
-		WroteB: u.WroteB + v.WroteB, OutBytes: v.OutBytes,
-	}
-}
-
 // child runs a command to its end and says what it cost. A command that fails
 // is an error with the end of what it printed.
 func (b *bench) child(cmd *exec.Cmd) (usage, error) {

@@ -11,7 +11,7 @@ import (
 // in-memory database.
 func dbtExternal(b *bench, tool peerState, dir string, p neutral) (side, error) {
 	out := filepath.Join(dir, "out")
-	s, err := b.dbtSide(tool, dir, p, ":memory:", fmt.Sprintf("    +materialized: external\n    +options: {compression: zstd}\n"), out)
+	s, err := b.dbtSide(tool, dir, p, ":memory:", "    +materialized: external\n    +options: {compression: zstd}\n", out)
 	s.reset = func() error {
 		if err := removeAll(out)(); err != nil {
 			return err
