@@ -73,12 +73,12 @@ func runCatalog(ctx context.Context, sys *system, o catalogOptions) error {
 		return s.fail(err)
 	}
 	for _, text := range left {
-		s.tell("warn", catalogLeft(text))
+		s.say("warn", catalogLeft(text))
 	}
 	if err := s.engine.CatalogDocument(ctx, g, &recovered.State, s.invocation("catalog", nil)); err != nil {
 		return s.fail(err)
 	}
-	s.tell("info", s.catalogLine())
+	s.say("info", s.catalogLine())
 	return nil
 }
 
@@ -128,8 +128,8 @@ func (s *session) catalogLine() string {
 	return "To look at the data: duckdb -readonly " + quoteArg(path)
 }
 
-// tell prints a line of a command that has no run.
-func (s *session) tell(level, text string) {
+// say prints a line of a command that has no run.
+func (s *session) say(level, text string) {
 	if s.o.quiet && level != "warn" {
 		return
 	}

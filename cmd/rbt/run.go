@@ -193,7 +193,7 @@ func (s *session) takeLake(ctx context.Context, timeout time.Duration) (*lake.Lo
 	host, _ := os.Hostname()
 	lock, err := s.lake.Lock(ctx, lake.LockOptions{
 		Timeout: timeout, PID: os.Getpid(), Host: host, Now: s.started,
-		Waiting: func(holder string) { s.workspace.tell(fmt.Sprintf("waiting up to %s for another run (%s)", timeout, holder)) },
+		Waiting: func(holder string) { s.tell(fmt.Sprintf("waiting up to %s for another run (%s)", timeout, holder)) },
 	})
 	if err != nil {
 		return nil, lake.Recovered{}, s.fail(lakeError(err))

@@ -80,7 +80,7 @@ func runFreshness(ctx context.Context, sys *system, o freshnessOptions) error {
 	}
 	sources := limitedSources(selection.Nodes)
 	if len(sources) == 0 {
-		s.tell("info", "Nothing to do: no selected source has freshness:")
+		s.say("info", "Nothing to do: no selected source has freshness:")
 		return nil
 	}
 	var results []engine.FreshnessResult
