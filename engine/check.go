@@ -27,7 +27,7 @@ import (
 // Nodes are those to be judged; what they read is bound too, and its problems
 // are left to itself.
 func (e *Engine) Check(ctx context.Context, g *plan.Graph, nodes []*plan.Node) (diag.List, error) {
-	c, err := e.bindEmpty(ctx, g, nodes)
+	c, err := e.bindEmpty(ctx, g, nodes, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -40,19 +40,21 @@ func (e *Engine) Check(ctx context.Context, g *plan.Graph, nodes []*plan.Node) (
 	return problems.Sort(), nil
 }
 
-// bindEmpty binds nodes and all that they read in an instance of its own.
-func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Node) (_ *checker, err error) {
+// bindEmpty binds nodes and all that they read in an instance of its own. Where
+// the run is given, it binds what that run will execute, over published columns
+// of what the run does not build.
+func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Node, during *foresight) (_ *checker, err error) {
 	db, err := openDatabase(ctx, project.Engine{Settings: e.o.Project.Engine.Settings}, filepath.Join(tempDirFor(e.o.Project.TargetDir, e.o.PID), "check"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	c := &checker{e: e, known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}, columns: map[string][]lake.Column{}}
+	c := &checker{e: e, during: during, known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}, columns: map[string][]lake.Column{}}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := c.schemas(ctx, db, g); err != nil {
 		return nil, err
 	}
-	order, jobs := neededNodes(g, nodes)
+	order, jobs := neededNodes(g, nodes, during)
 	workers := min(workersFor(e.o.Project.Engine), max(1, len(jobs)))
 	for range workers {
 		s, err := db.session(ctx)
@@ -75,15 +77,18 @@ func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Nod
 	return c, ctx.Err()
 }
 
-// neededNodes gives nodes and all that they read, parents first, as jobs.
-func neededNodes(g *plan.Graph, nodes []*plan.Node) ([]*plan.Node, []job) {
+// neededNodes gives nodes and all that they read, parents first, as jobs. What is
+// above published data is not needed.
+func neededNodes(g *plan.Graph, nodes []*plan.Node, during *foresight) ([]*plan.Node, []job) {
 	needed := map[*plan.Node]bool{}
 	for todo := slices.Clone(nodes); len(todo) > 0; {
 		at := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if !needed[at] {
 			needed[at] = true
-			todo = append(todo, at.Parents...)
+			if !during.published(at) {
+				todo = append(todo, at.Parents...)
+			}
 		}
 	}
 	var order []*plan.Node
@@ -95,10 +100,12 @@ func neededNodes(g *plan.Graph, nodes []*plan.Node) ([]*plan.Node, []job) {
 		}
 		var after []int
 		for _, p := range n.Parents {
-			after = append(after, place[p])
+			if at, ok := place[p]; ok {
+				after = append(after, at)
+			}
 		}
 		place[n] = len(order)
-		order, jobs = append(order, n), append(jobs, job{after})
+		order, jobs = append(order, n), append(jobs, job{after: after})
 	}
 	return order, jobs
 }
@@ -120,6 +127,7 @@ func asList(err error, file string) diag.List {
 // checker binds nodes, parents before children, several at once.
 type checker struct {
 	e        *Engine
+	during   *foresight // nil where no run is about to start
 	sessions []*session // by worker
 	problems map[*plan.Node]error
 
@@ -160,6 +168,8 @@ func (c *checker) knows(nodes []*plan.Node) bool {
 // node binds one node and makes its name known, where its columns can be known.
 func (c *checker) node(ctx context.Context, s *session, n *plan.Node) error {
 	switch {
+	case c.during.published(n):
+		return c.stored(ctx, s, n)
 	case n.Source != nil:
 		return c.source(ctx, s, n)
 	case n.Seed != nil:
@@ -180,6 +190,9 @@ func (c *checker) node(ctx context.Context, s *session, n *plan.Node) error {
 // by its declared columns where nothing else is kept.
 func (c *checker) source(ctx context.Context, s *session, n *plan.Node) error {
 	table, err := newSourceTable(c.e.o.Project, n.Source, s.db.tempDir)
+	if err == nil && c.during != nil && len(table.files) > foreseenFiles {
+		return nil
+	}
 	if err != nil {
 		// Without files only the declared columns are known, and the run will say
 		// that files are missing.
@@ -242,6 +255,9 @@ func (c *checker) ingest(ctx context.Context, s *session, n *plan.Node) error {
 
 // model binds both renderings of a model and makes its stored columns known.
 func (c *checker) model(ctx context.Context, s *session, n *plan.Node) error {
+	if c.during.appends(n) {
+		return c.increment(ctx, s, n)
+	}
 	columns, err := c.bind(ctx, s, n, n.Full)
 	if err != nil || columns == nil {
 		return err
@@ -249,7 +265,7 @@ func (c *checker) model(ctx context.Context, s *session, n *plan.Node) error {
 	if err := c.define(ctx, s, n, "main", n.Name, columns); err != nil {
 		return err
 	}
-	if n.Increment == nil {
+	if n.Increment == nil || c.during != nil {
 		return nil
 	}
 	_, err = c.bind(ctx, s, n, n.Increment)

@@ -13,6 +13,8 @@ import (
 // must be over before it may start.
 type job struct {
 	after []int
+	// urgent jobs come before all others that may start.
+	urgent bool
 }
 
 // jobResult is how a job ended. Commit, where it is not nil, is called once,
@@ -246,6 +248,9 @@ func (r *scheduler) ranks() []int {
 	depth := r.depthFirst()
 	byRank := slices.Clone(order)
 	slices.SortFunc(byRank, func(a, b int) int {
+		if r.jobs[a].urgent != r.jobs[b].urgent {
+			return map[bool]int{true: -1, false: 1}[r.jobs[a].urgent]
+		}
 		if length[a] != length[b] {
 			return length[b] - length[a]
 		}

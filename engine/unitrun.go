@@ -21,7 +21,9 @@ func (r *run) unitTest(ctx context.Context, worker int, u *project.UnitTest) *Te
 	}
 	runner := unitRunner{e: r.e, catalog: r.catalog, runStartedAt: r.o.RunStartedAt, invocationID: r.o.InvocationID,
 		types: func(ctx context.Context, rel *relation) []lake.Column { return r.unitColumns(ctx, worker, rel) }}
-	return runner.test(ctx, bench, n)
+	t := runner.test(ctx, bench, n)
+	r.keepSQL(t)
+	return t
 }
 
 // bench gives the worker's bench.
@@ -90,7 +92,7 @@ func (r *run) flowing(ctx context.Context) map[string][]lake.Column {
 	for _, u := range r.plan.UnitTests {
 		add(u)
 	}
-	c, err := r.e.bindEmpty(ctx, r.plan.Graph, models)
+	c, err := r.e.bindEmpty(ctx, r.plan.Graph, models, nil)
 	if err != nil {
 		// Then the tests that need types say so.
 		return nil

@@ -22,9 +22,12 @@ func newCompileCommand(sys *system) commandSpec {
 			Name: "compile", Usage: "turn templates into SQL, without running it",
 			Description: `Writes the SQL of the selected models to target/compiled. One selected model, and --inline,
 are printed as well. An incremental model is compiled as the next run would: as an increment
-once it is published.`,
+once it is published. With --check each is also bound to the columns of what it reads, as far
+as they are known without data: a misspelt column, a missing function and types that do not fit
+are found, also where nothing was ever published.`,
 			Flags: flags(selectFlags(), []cli.Flag{
 				&cli.StringFlag{Name: "inline", Usage: "compile this `SQL` and print it"},
+				&cli.BoolFlag{Name: "check", Usage: "bind the SQL to the columns of what it reads"},
 			}, commonFlags()),
 			Action: func(c *cli.Context) error {
 				common, err := readCommon(c, sys)
@@ -35,15 +38,19 @@ once it is published.`,
 				if err != nil {
 					return err
 				}
-				return runCompile(c.Context, sys, compileOptions{commonOptions: common, selectOptions: sel, inline: c.String("inline")})
+				return runCompile(c.Context, sys, compileOptions{commonOptions: common, selectOptions: sel, inline: c.String("inline"), check: c.Bool("check")})
 			},
 		},
 		examples: []string{
 			"rbt compile",
 			"rbt compile -s fct_orders",
+			"rbt compile --check",
 			`rbt compile --inline "select * from {{ ref('fct_orders') }}"`,
 		},
-		exits: unableExits,
+		exits: `0    done
+1    --check found a model that cannot run
+2    rbt could not start or finish: usage, project, input or output
+130  interrupted`,
 	}
 }
 
@@ -51,11 +58,15 @@ type compileOptions struct {
 	commonOptions
 	selectOptions
 	inline string
+	check  bool
 }
 
 func runCompile(ctx context.Context, sys *system, o compileOptions) error {
 	if o.inline != "" && len(o.selected)+len(o.excluded) > 0 {
 		return usageErrorf("rbt compile", "--inline takes no selection")
+	}
+	if o.inline != "" && o.check {
+		return usageErrorf("rbt compile", "--check is for models, not for the text of --inline")
 	}
 	w, err := load(ctx, sys, o.commonOptions)
 	if err != nil {
@@ -74,7 +85,7 @@ func runCompile(ctx context.Context, sys *system, o compileOptions) error {
 		_, err = io.WriteString(s.out, compiled.SQL+"\n")
 		return err
 	}
-	_, selection, err := s.selectNodes(ctx, o.selectOptions)
+	g, selection, err := s.selectNodes(ctx, o.selectOptions)
 	if err != nil {
 		return err
 	}
@@ -82,7 +93,27 @@ func runCompile(ctx context.Context, sys *system, o compileOptions) error {
 	if err != nil {
 		return s.fail(lakeError(err))
 	}
-	return s.writeCompiled(selection, &state, len(o.selected) > 0)
+	if err := s.writeCompiled(selection, &state, len(o.selected) > 0); err != nil || !o.check {
+		return err
+	}
+	return s.checkModels(ctx, g, selection.Nodes)
+}
+
+// checkModels binds models to the columns of what they read and prints what is
+// wrong with them; then the error is errFailed.
+func (s *session) checkModels(ctx context.Context, g *plan.Graph, nodes []*plan.Node) error {
+	problems, err := s.engine.Check(ctx, g, nodes)
+	if err != nil {
+		return s.fail(err)
+	}
+	if !problems.HasErrors() {
+		if !s.o.quiet {
+			s.tell("Checked " + count(int64(len(nodes)), "node") + ": nothing wrong was found.")
+		}
+		return nil
+	}
+	_ = s.fail(problems)
+	return errFailed
 }
 
 // inlineFile is how places in the text of --inline are named.
