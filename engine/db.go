@@ -44,6 +44,10 @@ type database struct {
 
 // openDatabase starts the instance with rbt's settings and the project's.
 func openDatabase(ctx context.Context, cfg project.Engine, tempDir string) (*database, error) {
+	// DuckDB makes the folder when it first spills, but not those above it.
+	if err := os.MkdirAll(tempDir, 0o777); err != nil {
+		return nil, fmt.Errorf("make a folder for temporary files: %w", err)
+	}
 	connector, err := duckdb.NewConnector("", nil)
 	if err != nil {
 		return nil, fmt.Errorf("open the SQL engine: %w", err)
@@ -180,10 +184,8 @@ func (d *database) applySetting(ctx context.Context, name, value string, known m
 
 // Close ends the instance and removes its folder of temporary files.
 func (d *database) Close() error {
-	err := d.db.Close()
-	if removeErr := os.RemoveAll(d.tempDir); err == nil {
-		err = removeErr
-	}
+	err := errors.Join(d.db.Close(), os.RemoveAll(d.tempDir))
+	_ = os.Remove(filepath.Dir(d.tempDir)) // where no other process has its own beside it
 	return err
 }
 

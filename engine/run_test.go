@@ -27,6 +27,7 @@ type world struct {
 	events []Event
 	mu     sync.Mutex
 	vars   map[string]any
+	env    map[string]string
 }
 
 func newWorld(t testing.TB, files map[string]string) *world {
@@ -72,7 +73,10 @@ func (w *world) do(c command) (*Result, error) {
 	}
 	w.run++
 	w.now = w.now.Add(time.Hour)
-	p, problems := project.Load(ctx, project.Options{Dir: w.dir, Vars: w.vars})
+	p, problems := project.Load(ctx, project.Options{Dir: w.dir, Vars: w.vars, Env: func(name string) (string, bool) {
+		v, ok := w.env[name]
+		return v, ok
+	}})
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
