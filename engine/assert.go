@@ -15,9 +15,11 @@ import (
 
 // subject is the relation that an assertion looks at: its text in SQL and the
 // columns that it has, nil where they are not known before the query runs.
+// footers are those of its files where it is nothing but files of the lake.
 type subject struct {
 	from    string
 	columns []lake.Column
+	footers *footers
 }
 
 // check is an assertion as SQL. Rows selects what violates it, one row a
@@ -27,9 +29,9 @@ type check struct {
 	Rows     string
 	Checked  string
 	Expected string
-	// Footer names the column whose NULL count alone decides, so that a file's
-	// footer can answer in place of a scan; "" for every other check.
-	Footer string
+	// Footer is the column whose NULL count alone decides, so that the footers of
+	// files can answer in place of a scan; nil for every other check.
+	Footer *lake.Column
 }
 
 // Count is the query that gives the number of violations, at most limit where
@@ -75,7 +77,7 @@ func genericCheck(t *project.Test, s subject, parent string, now time.Time) (che
 		c.Checked = "SELECT count(*) FROM " + a.from
 	}
 	if t.Where == "" && t.Kind == "not_null" {
-		c.Footer = a.columns[0].Name
+		c.Footer = &a.columns[0]
 	}
 	return c, nil
 }

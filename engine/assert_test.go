@@ -109,7 +109,7 @@ func TestAssertionCounts(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			for _, from := range []string{"data", "void"} {
-				got, err := genericCheck(&c.test, subject{from, columns}, "parent", clock)
+				got, err := genericCheck(&c.test, subject{from: from, columns: columns}, "parent", clock)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +126,7 @@ func TestAssertionCounts(t *testing.T) {
 	}
 	t.Run("limit", func(t *testing.T) {
 		test := on("accepted_values", project.TestArgs{Values: []*string{spelled("x")}}, "a b")
-		c, err := genericCheck(&test, subject{"data", columns}, "", clock)
+		c, err := genericCheck(&test, subject{from: "data", columns: columns}, "", clock)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestAssertionCounts(t *testing.T) {
 	t.Run("where", func(t *testing.T) {
 		test := on("not_null", project.TestArgs{}, "id")
 		test.Where = "f IS NOT NULL -- only these"
-		c, err := genericCheck(&test, subject{"data", columns}, "", clock)
+		c, err := genericCheck(&test, subject{from: "data", columns: columns}, "", clock)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestAssertionMistakes(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			c.test.Node, c.test.Pos = "data", pos
-			_, err := genericCheck(&c.test, subject{"data", columns}, "", clock)
+			_, err := genericCheck(&c.test, subject{from: "data", columns: columns}, "", clock)
 			var d diag.Diagnostic
 			if !errors.As(err, &d) {
 				t.Fatalf("no diagnostic: %v", err)
@@ -277,7 +277,7 @@ func TestAssertionsAgainstNaive(t *testing.T) {
 				})},
 			{project.Test{Kind: "unique", Columns: []string{"n", "word"}, FailNulls: failNulls}, naiveUnique(rows, failNulls)},
 		} {
-			got, err := genericCheck(&c.test, subject{from, columns}, "", clock)
+			got, err := genericCheck(&c.test, subject{from: from, columns: columns}, "", clock)
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -63,6 +63,7 @@ type relation struct {
 	parents map[*relation]int
 	table   *fileTable // of a source, once it was bound
 	plain   bool       // reads Parquet files of the lake and nothing else
+	footers *footers   // of these files; nil where a row is more than a row of a file
 }
 
 func relationKey(schema, name string) string {
@@ -190,7 +191,13 @@ func (c *catalog) define(ctx context.Context, s *session, r *relation, chain []*
 				return err
 			}
 		}
-		return c.create(ctx, s, r, query, nil, true)
+		if err := c.create(ctx, s, r, query, nil, true); err != nil {
+			return err
+		}
+		if pub.receipt.Form != lake.FormIngest {
+			r.footers = newFooters(pub.files(o.Relation))
+		}
+		return nil
 	}
 	return fmt.Errorf("read %s: its receipt lists no relation %s; run it again", r.node.Name, r.name)
 }
@@ -271,7 +278,7 @@ func (c *catalog) create(ctx context.Context, s *session, r *relation, query str
 		return err
 	}
 	r.version++
-	r.bound, r.parents, r.plain = true, parents, plain
+	r.bound, r.parents, r.plain, r.footers = true, parents, plain, nil
 	return nil
 }
 
@@ -293,8 +300,9 @@ func (c *catalog) schema(ctx context.Context, s *session, name string) error {
 	return nil
 }
 
-// set gives a relation a meaning for the time of an audit: what is staged.
-func (c *catalog) set(ctx context.Context, s *session, r *relation, query string, parents []*relation) error {
+// set gives a relation a meaning for the time of an audit: what is staged. files
+// are what it reads where that is all.
+func (c *catalog) set(ctx context.Context, s *session, r *relation, query string, parents []*relation, files []string) error {
 	versions := map[*relation]int{}
 	for _, p := range parents {
 		if p == r {
@@ -306,7 +314,9 @@ func (c *catalog) set(ctx context.Context, s *session, r *relation, query string
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return c.create(ctx, s, r, query, versions, len(parents) == 0)
+	err := c.create(ctx, s, r, query, versions, len(parents) == 0)
+	r.footers = newFooters(files)
+	return err
 }
 
 // forget makes every relation of a node be looked up again when it is needed

@@ -100,6 +100,8 @@ type TestResult struct {
 	Columns              []string
 	Sample               [][]string // at most five violating rows, printed exactly
 	SQL                  string
+	Compiled             string // where that SQL lies under the target folder, "" where it was not kept
+	Stored               string // where all violating rows lie under the target folder, "" where they were not asked for
 	Elapsed              time.Duration
 	Err                  error
 	AfterPublish         bool // published before this test could run

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -59,7 +60,32 @@ func (r *run) evaluate(ctx context.Context, s *session, t *project.Test, part *s
 		}
 	}
 	result.Elapsed = r.e.o.Now().Sub(started)
+	r.keepSQL(result)
 	return result
+}
+
+// keepSQL writes the SQL of a test under target/compiled, to be looked at and
+// run by hand: of every test that was asked for by itself, and of those that
+// did not pass. It can be made again, so that a fault is only told.
+func (r *run) keepSQL(t *TestResult) {
+	if t.SQL == "" || r.reader == nil && t.Status == StatusPass {
+		return
+	}
+	folder := "tests"
+	if t.Kind == unitTestKind {
+		folder = "unit_tests"
+	}
+	name := path.Join("compiled", r.e.o.Project.Name, folder, t.Name+".sql")
+	file := filepath.Join(r.e.o.Project.TargetDir, filepath.FromSlash(name))
+	err := os.MkdirAll(filepath.Dir(file), 0o777)
+	if err == nil {
+		err = replaceFile(file, r.e.o.Project.Mask(t.SQL)+"\n")
+	}
+	if err != nil {
+		r.e.emit(Event{Kind: EventLog, Level: "warn", Message: fmt.Sprintf("keep the SQL of the test %s: %v", t.Name, err)})
+		return
+	}
+	t.Compiled = name
 }
 
 // asking is one test being asked.
@@ -73,6 +99,7 @@ type asking struct {
 	compiled *project.Compiled // of a test that is SQL of the user
 	text     statement
 	reads    []*relation
+	footers  *footers // of what a built-in test looks at
 }
 
 // answer asks and fills in the result.
@@ -85,13 +112,8 @@ func (q *asking) answer(ctx context.Context, part *subject) error {
 	if _, err := oneQuery(c.Rows); err != nil {
 		return err
 	}
-	if q.result.Failures, err = q.number(ctx, c.Count(q.test.Limit)); err != nil {
+	if err := q.count(ctx, c); err != nil {
 		return err
-	}
-	if c.Checked != "" {
-		if q.result.Checked, err = q.number(ctx, c.Checked); err != nil {
-			return err
-		}
 	}
 	q.result.Status = outcome(q.test, q.result.Failures, q.result.Checked)
 	if q.result.Failures == 0 {
@@ -104,6 +126,31 @@ func (q *asking) answer(ctx context.Context, part *subject) error {
 		return q.store(ctx, c)
 	}
 	return nil
+}
+
+// count counts violations and the rows looked at, by the footers where they
+// know.
+func (q *asking) count(ctx context.Context, c check) (err error) {
+	if c.Footer != nil {
+		nulls, rows, exact, err := q.footers.nulls(ctx, q.session, *c.Footer)
+		if err != nil {
+			return err
+		}
+		if exact {
+			if q.test.Limit > 0 {
+				nulls = min(nulls, int64(q.test.Limit))
+			}
+			q.result.Failures, q.result.Checked = nulls, rows
+			return nil
+		}
+	}
+	if q.result.Failures, err = q.number(ctx, c.Count(q.test.Limit)); err != nil {
+		return err
+	}
+	if c.Checked != "" {
+		q.result.Checked, err = q.number(ctx, c.Checked)
+	}
+	return err
 }
 
 // check puts the test into SQL, all that it reads made known.
@@ -129,6 +176,7 @@ func (q *asking) check(ctx context.Context, part *subject) (check, error) {
 	if err != nil {
 		return check{}, err
 	}
+	q.footers = s.footers
 	parent := ""
 	if t.Args.To != "" || t.Args.EqualTo != "" {
 		parent = relationName(t.Args.Ref.Relation())
@@ -151,7 +199,13 @@ func (q *asking) subject(ctx context.Context, part *subject) (subject, error) {
 	}
 	from := relationName(schema, name)
 	columns, err := q.run.columns(ctx, q.session, from)
-	return subject{from: from, columns: columns}, err
+	out := subject{from: from, columns: columns}
+	if r, ok := q.run.catalog.lookup(schema, name); ok {
+		r.mu.Lock()
+		out.footers = r.footers
+		r.mu.Unlock()
+	}
+	return out, err
 }
 
 // checkField makes sure that the column of a relationship's other side exists.
@@ -245,13 +299,14 @@ func (q *asking) store(ctx context.Context, c check) error {
 		return err
 	}
 	// Written beside its name and moved there, so that it is never half there.
-	path := filepath.Join(dir, q.test.Name+".parquet")
-	if _, err := q.session.CopyTo(ctx, query, path+".tmp", nil); err != nil {
+	file := filepath.Join(dir, q.test.Name+".parquet")
+	if _, err := q.session.CopyTo(ctx, query, file+".tmp", nil); err != nil {
 		return err
 	}
-	if err := os.Rename(path+".tmp", path); err != nil {
+	if err := os.Rename(file+".tmp", file); err != nil {
 		return fmt.Errorf("store failures: %w", err)
 	}
+	q.result.Stored = path.Join("failures", q.test.Name+".parquet")
 	return nil
 }
 

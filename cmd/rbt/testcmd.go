@@ -19,13 +19,14 @@ built and nothing in the lake changes; a run beside it is not disturbed.`,
 				&cli.StringFlag{Name: "threads", Usage: "run `N` tests at once"},
 				&cli.BoolFlag{Name: "fail-fast", Aliases: []string{"x"}, Usage: "start nothing more after the first failure"},
 				&cli.BoolFlag{Name: "store-failures", Usage: "keep failing rows under target/failures"},
+				&cli.StringFlag{Name: "junit", Usage: "write the results as JUnit XML to `FILE`"},
 			}, commonFlags()),
 			Action: func(c *cli.Context) error {
 				common, err := readCommon(c, sys)
 				if err != nil {
 					return err
 				}
-				o := testOptions{commonOptions: common, failFast: c.Bool("fail-fast"), storeFailures: c.Bool("store-failures")}
+				o := testOptions{commonOptions: common, failFast: c.Bool("fail-fast"), storeFailures: c.Bool("store-failures"), junit: c.String("junit")}
 				if o.selectOptions, err = readSelect(c, sys); err != nil {
 					return err
 				}
@@ -35,7 +36,7 @@ built and nothing in the lake changes; a run beside it is not disturbed.`,
 				return runTest(c.Context, sys, o)
 			},
 		},
-		examples: []string{"rbt test", "rbt test -s fct_orders", "rbt test -s tag:gold --store-failures"},
+		examples: []string{"rbt test", "rbt test -s fct_orders", "rbt test -s tag:gold --store-failures", "rbt test --junit report.xml", "rbt test -s test_type:unit"},
 	}
 }
 
@@ -45,6 +46,7 @@ type testOptions struct {
 	threads       int // 0 leaves it to the project
 	failFast      bool
 	storeFailures bool
+	junit         string // "" writes none
 }
 
 func runTest(ctx context.Context, sys *system, o testOptions) error {
@@ -72,12 +74,15 @@ func runTest(ctx context.Context, sys *system, o testOptions) error {
 	if err != nil {
 		return err
 	}
-	show = s.newUI(len(p.Late), testNames(p))
+	show = s.newUI(len(p.Late)+len(p.UnitTests), testNames(p))
 	defer show.Close()
 	result, err := s.engine.Test(ctx, p, engine.RunOptions{
 		Command: "test", InvocationID: s.invocationID, RunStartedAt: s.started, State: &state,
 		DeferLake: other.lake, Workers: o.threads, FailFast: o.failFast, StoreFailures: o.storeFailures,
 	})
+	if jerr := s.writeJUnit(o.junit, result); err == nil {
+		err = jerr
+	}
 	return s.finish(ctx, p, result, err, "test", map[string]any{"select": orEmpty(o.selected), "exclude": orEmpty(o.excluded)})
 }
 
@@ -85,6 +90,9 @@ func testNames(p *plan.Plan) []string {
 	var names []string
 	for _, t := range p.Late {
 		names = append(names, t.Test.Name)
+	}
+	for _, u := range p.UnitTests {
+		names = append(names, u.Name)
 	}
 	return names
 }

@@ -22,7 +22,7 @@ type ui struct {
 // there will be; both only move the column of the verdicts.
 func (w *workspace) newUI(total int, names []string) *ui {
 	width := columnFor(total, names)
-	r := report{text: w.p.SourceText}
+	r := report{text: w.p.SourceText, target: w.shownTarget()}
 	u := &ui{}
 	if file, err := openLog(filepath.Join(w.p.TargetDir, "logs", "rbt.log")); err != nil {
 		_, _ = fmt.Fprintf(w.errOut, "warning: no log is kept: %s\n", err)
@@ -46,6 +46,15 @@ func (w *workspace) newUI(total int, names []string) *ui {
 	}
 	u.printers = append(u.printers, newTTYPrinter(w.out, text, &buffer, size, w.sys.now))
 	return u
+}
+
+// shownTarget is the target folder as paths in messages begin: below the
+// project where it lies there.
+func (w *workspace) shownTarget() string {
+	if rel, err := filepath.Rel(w.p.Dir, w.p.TargetDir); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return w.p.TargetDir
 }
 
 func (u *ui) Event(e engine.Event) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -259,10 +260,8 @@ func dotted(e engine.Event, what, verdict string, width int) string {
 
 // report turns the result of a run into what is printed after its lines.
 type report struct {
-	text diag.SourceText
-	// compiled gives the path under which the compiled SQL of a node or test
-	// lies, "" where it was not written.
-	compiled func(id string) string
+	text   diag.SourceText
+	target string // the target folder as it is shown
 }
 
 // details explains every node and test that failed or warned, in plan order.
@@ -318,9 +317,9 @@ func (r report) test(b *strings.Builder, t *engine.TestResult, late string, c pa
 		fmt.Fprintf(b, "  got%s\n", gotText(t))
 		b.WriteString(indent(textTable(t.Columns, t.Sample), "    "))
 	}
-	if r.compiled != nil {
-		if path := r.compiled(t.ID); path != "" {
-			fmt.Fprintf(b, "  compiled SQL: %s\n", path)
+	for _, kept := range []struct{ what, path string }{{"compiled SQL", t.Compiled}, {"failing rows", t.Stored}} {
+		if kept.path != "" {
+			fmt.Fprintf(b, "  %s: %s\n", kept.what, filepath.ToSlash(filepath.Join(r.target, kept.path)))
 		}
 	}
 }

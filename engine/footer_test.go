@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rbt/internal/lake"
+	"rbt/internal/project"
+)
+
+// TestFootersCountNulls compares what footers say with a scan, for columns of
+// every kind, over files of several row groups with NULLs in some, all or none.
+func TestFootersCountNulls(t *testing.T) {
+	ctx := context.Background()
+	db, err := openDatabase(ctx, project.Engine{}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s, err := db.session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	kinds := []struct {
+		expr  string // of the row number i
+		exact bool
+	}{
+		{"i", true}, {"i % 3 = 0", true}, {"'text ' || i", true}, {"'same'", true}, {"i::DECIMAL(38,4)", true}, {"i::DECIMAL(9,2)", true},
+		{"'nan'::DOUBLE", true}, {"i::FLOAT", true}, {"DATE '2024-01-01' + i::INTEGER", true}, {"TIMESTAMPTZ '2024-01-01 00:00:00+00'", true},
+		{"'a'::BLOB", true}, {"uuid()", true}, {"INTERVAL 1 DAY", false}, {"TIME '10:00:00'", true},
+		{"[i, NULL]", false}, {"{'x': NULL, 'y': i}", false}, {"MAP {'k': i}", false},
+	}
+	for n, rows := range [][]int{{0}, {1}, {5000}, {0, 5}, {5000, 5000}, {5, 0, 5000}} {
+		var files []string
+		var columns []lake.Column
+		for f, count := range rows {
+			var list []string
+			for i, k := range kinds {
+				// Of each column none, some or all values are NULL.
+				list = append(list, fmt.Sprintf("CASE WHEN (hash(i, %d) %% 100) < %d THEN NULL ELSE %s END AS c%d", i, []int{0, 1, 50, 100}[(i+n)%4], k.expr, i))
+			}
+			path := filepath.Join(t.TempDir(), fmt.Sprintf("%d-%d.parquet", n, f))
+			if err := s.Exec(ctx, fmt.Sprintf("COPY (SELECT %s FROM range(%d) AS r(i)) TO %s (FORMAT parquet, ROW_GROUP_SIZE 2048)", strings.Join(list, ", "), count, quoteText(path))); err != nil {
+				t.Fatal(err)
+			}
+			if columns, err = s.Describe(ctx, "SELECT * FROM read_parquet("+quoteText(path)+")"); err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, path)
+		}
+		foot := newFooters(files)
+		for i, c := range columns {
+			nulls, rows, ok, err := foot.nulls(ctx, s, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wantNulls, wantRows int64
+			if err := s.Query(ctx, "SELECT count(*) - count("+quoteIdent(c.Name)+"), count(*) FROM ("+scanFiles(files, nil)+")", func(v []any) error {
+				wantNulls, wantRows = v[0].(int64), v[1].(int64)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if wantRows > 0 && ok != kinds[i].exact {
+				t.Errorf("%s (%s): answered %v", kinds[i].expr, c.Type, ok)
+			}
+			if ok && (nulls != wantNulls || rows != wantRows) {
+				t.Errorf("%s: the footers say %d of %d, a scan %d of %d", kinds[i].expr, nulls, rows, wantNulls, wantRows)
+			}
+		}
+	}
+}
+
+// TestFootersOfOthers leaves files of other writers, and columns that could be
+// taken for a field of another, to a scan.
+func TestFootersOfOthers(t *testing.T) {
+	ctx := context.Background()
+	db, err := openDatabase(ctx, project.Engine{}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s, err := db.session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	path := filepath.Join(t.TempDir(), "odd.parquet")
+	if err := s.Exec(ctx, `COPY (SELECT {'x': NULL::INTEGER} AS s, 1 AS "s, x", 2 AS "plain") TO `+quoteText(path)); err != nil {
+		t.Fatal(err)
+	}
+	foot := newFooters([]string{path})
+	for name, want := range map[string]bool{"s, x": false, "plain": true, "Plain": false, "none": false} {
+		if _, _, ok, err := foot.nulls(ctx, s, lake.Column{Name: name, Type: "INTEGER"}); err != nil || ok != want {
+			t.Errorf("%q: %v, %v", name, ok, err)
+		}
+	}
+	if newFooters(nil) != nil {
+		t.Error("no files have footers")
+	}
+}
