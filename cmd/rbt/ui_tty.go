@@ -126,9 +126,7 @@ func (p *ttyPrinter) draw(now time.Time) {
 func (p *ttyPrinter) redraw(now time.Time) {
 	columns, rows := p.size()
 	var b strings.Builder
-	if up := wrappedRows(p.drawn, columns); up > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\r\x1b[J", up)
-	}
+	eraseAbove(&b, wrappedRows(p.drawn, columns))
 	b.WriteString(p.buffer.String())
 	p.buffer.Reset()
 	p.drawn = p.drawn[:0]
@@ -139,6 +137,22 @@ func (p *ttyPrinter) redraw(now time.Time) {
 	}
 	if b.Len() > 0 {
 		_, _ = io.WriteString(p.out, b.String())
+	}
+}
+
+// eraseAbove goes up and empties each row. It does not clear the screen below
+// the cursor in one step: where the live view is all that is on the screen, some
+// terminals would keep a copy of it in their history each time.
+func eraseAbove(b *strings.Builder, rows int) {
+	if rows == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\x1b[%dA\r\x1b[2K", rows)
+	for range rows - 1 {
+		b.WriteString("\x1b[1B\x1b[2K")
+	}
+	if rows > 1 {
+		fmt.Fprintf(b, "\x1b[%dA", rows-1)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +12,13 @@ import (
 )
 
 // screen is a terminal of the simplest kind: it knows what the live view uses
-// (cursor up from the start of a line, carriage return, clear below) and, as
-// terminals do, wraps long lines anew when its width changes.
+// (up from the start of a line, then every row below emptied, then up again)
+// and, as terminals do, wraps long lines anew when its width changes.
 type screen struct {
 	columns int
 	lines   [][]rune // as written; the cursor stands at the end of the last
+	erase   int      // rows that are still to be emptied
+	below   int      // rows that were emptied below the cursor
 	broken  string   // what the view did that a terminal would show as garbage
 }
 
@@ -35,17 +38,34 @@ func (s *screen) Write(p []byte) (int, error) {
 			for i += 2; text[i] >= '0' && text[i] <= '9'; i++ {
 				n = n*10 + int(text[i]-'0')
 			}
-			if text[i] == 'A' {
-				s.up(n)
-			}
+			s.control(text[i], n)
 		default:
+			if s.erase+s.below > 0 {
+				s.broken = "text is written while rows are emptied"
+			}
 			s.lines[last] = append(s.lines[last], r)
 		}
 	}
 	return len(p), nil
 }
 
-// up goes up n rows of the screen and clears what is below.
+// control obeys one control sequence.
+func (s *screen) control(command rune, n int) {
+	switch {
+	case command == 'A' && s.erase == 0 && s.below == 0:
+		s.up(n)
+		s.erase, s.below = n, n-1
+	case command == 'K' && n == 2 && s.erase > 0:
+		s.erase--
+	case command == 'B' && n == 1 && s.erase > 0:
+	case command == 'A' && s.erase == 0 && s.below == n:
+		s.below = 0
+	default:
+		s.broken = fmt.Sprintf("unexpected control sequence %d%c", n, command)
+	}
+}
+
+// up goes up n rows of the screen; what is below is emptied next.
 func (s *screen) up(n int) {
 	if len(s.lines[len(s.lines)-1]) > 0 {
 		s.broken = "the cursor does not stand at the start of a line"
