@@ -174,6 +174,10 @@ func (c *unitCase) giveInputs(ctx context.Context) error {
 			problems = append(problems, diag.Errorf(diag.UnitInput, f.Pos, "the project has no relation %s", f.Input))
 			continue
 		}
+		if !c.mayRead(r) {
+			problems = append(problems, c.inVain(f, r))
+			continue
+		}
 		c.given[r] = true
 		if err := c.give(ctx, f, r.schema, r.name, c.types(ctx, r)); err != nil {
 			problems = append(problems, c.fixtureProblem(f, "the rows of "+f.Input, err))
@@ -401,7 +405,7 @@ func (c *unitCase) overrides() map[string]any {
 // checkInputs makes sure that the test gives what the model reads, and nothing
 // else.
 func (c *unitCase) checkInputs(compiled *project.Compiled) error {
-	reads, err := c.reads(compiled)
+	reads, err := c.readBy(compiled)
 	if err != nil {
 		return err
 	}
@@ -414,25 +418,34 @@ func (c *unitCase) checkInputs(compiled *project.Compiled) error {
 		problems = append(problems, diag.Errorf(diag.UnitInput, c.unit.Pos, "the unit test %s gives no rows for %s, which %s reads", c.unit.Name, inputName(r), c.unit.Model).
 			WithHint("add `- {input: %s, rows: []}` to `given` where none are needed", inputName(r)))
 	}
-	could := map[*relation]bool{}
-	for _, ref := range c.node.About.Refs {
-		if r, ok := c.catalog.lookup(ref.Relation()); ok {
-			could[r] = true
-		}
-	}
 	for _, f := range c.unit.Given {
-		if isThis(f) {
-			continue
-		}
-		if r, ok := c.catalog.lookup(f.Ref.Relation()); ok && !could[r] && !slices.Contains(reads, r) {
-			problems = append(problems, diag.Errorf(diag.UnitInput, f.Pos, "the unit test %s gives rows for %s, which %s does not read", c.unit.Name, inputName(r), c.unit.Model))
+		if r, ok := c.catalog.lookup(f.Ref.Relation()); ok && !isThis(f) && !c.reads(r) && !slices.Contains(reads, r) {
+			problems = append(problems, c.inVain(f, r))
 		}
 	}
 	return problems.Err()
 }
 
-// reads gives the relations that a compiled text reads, in the order of names.
-func (c *unitCase) reads(compiled *project.Compiled) ([]*relation, error) {
+// reads reports whether the model reads a relation in the renderings of a run.
+func (c *unitCase) reads(r *relation) bool {
+	return slices.ContainsFunc(c.node.About.Refs, func(ref project.Ref) bool {
+		other, ok := c.catalog.lookup(ref.Relation())
+		return ok && other == r
+	})
+}
+
+// mayRead reports whether the model reads a relation, or could with what the
+// test replaces.
+func (c *unitCase) mayRead(r *relation) bool {
+	return c.reads(r) || len(c.unit.Vars) > 0 || len(c.overrides()) > 0
+}
+
+func (c *unitCase) inVain(f project.Fixture, r *relation) diag.Diagnostic {
+	return diag.Errorf(diag.UnitInput, f.Pos, "the unit test %s gives rows for %s, which %s does not read", c.unit.Name, inputName(r), c.unit.Model)
+}
+
+// readBy gives the relations that a compiled text reads, in the order of names.
+func (c *unitCase) readBy(compiled *project.Compiled) ([]*relation, error) {
 	tables, err := c.e.parser.Tables(compiled.SQL)
 	if err != nil {
 		return nil, err
