@@ -23,6 +23,8 @@ type fileTable struct {
 	extra   string           // keep | ignore | error
 	ordered bool             // rows in the order of the file
 	tempDir string           // where files may be rewritten for the engine
+	// origin gives, for a file that was converted, the one that it was made of.
+	origin map[string]string
 }
 
 // csvGroup is a number of files that one read_csv reads: equal header, equal
@@ -35,8 +37,16 @@ type csvGroup struct {
 
 // problem is a diagnostic at a place in a data file; line 0 is the whole file.
 func (t *fileTable) problem(code diag.Code, file string, line int, format string, args ...any) diag.Diagnostic {
-	return diag.Errorf(code, diag.Pos{File: shownPath(t.project, file), Line: line}, format, args...).
+	return diag.Errorf(code, diag.Pos{File: t.shown(file), Line: line}, format, args...).
 		WithNote(t.pos, "%s is declared here", t.name)
+}
+
+// shown is the name of a file in messages.
+func (t *fileTable) shown(file string) string {
+	if from, ok := t.origin[file]; ok {
+		file = from
+	}
+	return shownPath(t.project, file)
 }
 
 // csvQuery gives a query over CSV files whose columns are matched by name. Every

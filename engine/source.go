@@ -44,6 +44,8 @@ func (t *fileTable) query(ctx context.Context, s *session) (string, error) {
 		return t.parquetQuery(ctx, s)
 	case "json", "ndjson":
 		return t.jsonQuery(ctx)
+	case "arrow_ipc":
+		return t.arrowQuery(ctx, s)
 	}
 	return "", diag.Errorf(diag.SourceOption, t.pos, "%s: rbt cannot read files of format %s", t.name, t.format)
 }
@@ -155,7 +157,7 @@ func (t *fileTable) parquetColumns(kinds []*parquetKind) (names []string, types 
 			case typ == "":
 				types[lower], from[lower] = c.Type, file
 			case from[lower] != "" && typ != c.Type:
-				problems = append(problems, t.problem(diag.SourceSchema, file, 0, "column %s is %s here and %s in %s", c.Name, c.Type, typ, shownPath(t.project, from[lower])).
+				problems = append(problems, t.problem(diag.SourceSchema, file, 0, "column %s is %s here and %s in %s", c.Name, c.Type, typ, t.shown(from[lower])).
 					WithHint("declare the column's type"))
 			}
 			seen[lower] = true

@@ -18,6 +18,7 @@ func commands(sys *system) []commandSpec {
 		newShowCommand(sys),
 		newLsCommand(sys),
 		newSourceCommand(sys),
+		newIngestCommand(sys),
 		newCatalogCommand(sys),
 		newCleanCommand(sys),
 		newDebugCommand(sys),

@@ -78,6 +78,7 @@ func (s *session) graph(ctx context.Context) (*plan.Graph, error) {
 		return s.compiled, nil
 	}
 	g, problems := plan.Load(ctx, s.p, s.engine.Parser(), s.planOptions(ctx, selectOptions{}))
+	problems = append(problems, s.engine.Problems()...)
 	s.compiled = g
 	return g, s.checked(ctx, problems)
 }
@@ -128,7 +129,17 @@ func lakeError(err error) error {
 	if errors.As(err, &damaged) {
 		return damaged.Diagnostic()
 	}
+	if hint := lake.FaultHint(err.Error()); hint != "" && !isDiagnostic(err) {
+		return diag.Errorf(diag.PublishFault, diag.Pos{}, "%s", err).WithHint("%s", hint)
+	}
 	return err
+}
+
+// isDiagnostic reports whether an error says its place and code by itself.
+func isDiagnostic(err error) bool {
+	var one diag.Diagnostic
+	var list diag.List
+	return errors.As(err, &one) || errors.As(err, &list)
 }
 
 // newInvocationID is 32 hex digits in the groups of a UUID of version 4.

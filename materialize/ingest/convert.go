@@ -17,21 +17,16 @@ import (
 // ConvertArrow writes an Arrow IPC file or stream as Parquet, which the SQL
 // engine reads where it does not read Arrow. It makes out, which must not exist,
 // and leaves nothing behind when it fails.
-func ConvertArrow(ctx context.Context, in, out string) (err error) {
-	f, err := os.Open(in)
-	if err != nil {
-		return fmt.Errorf("open arrow file: %w", err)
-	}
-	defer f.Close()
-	r := bufio.NewReaderSize(f, readBuffer)
+func ConvertArrow(ctx context.Context, in io.Reader, out string) (err error) {
+	r := bufio.NewReaderSize(in, readBuffer)
 	if head, _ := r.Peek(len(arrowMagic)); string(head) == arrowMagic {
 		if _, err := r.Discard(len(arrowMagic)); err != nil {
-			return fmt.Errorf("read arrow file %s: %w", in, err)
+			return fmt.Errorf("read arrow data: %w", err)
 		}
 	}
 	src, err := ipc.NewReader(r, ipc.WithAllocator(memory.NewGoAllocator()))
 	if err != nil {
-		return fmt.Errorf("read arrow file %s: %w", in, err)
+		return fmt.Errorf("read arrow data: %w", err)
 	}
 	defer src.Release()
 	dst, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
@@ -57,7 +52,7 @@ func ConvertArrow(ctx context.Context, in, out string) (err error) {
 		}
 	}
 	if err := src.Err(); err != nil && err != io.EOF {
-		return fmt.Errorf("read arrow file %s: %w", in, err)
+		return fmt.Errorf("read arrow data: %w", err)
 	}
 	// Close closes dst too.
 	if err := w.Close(); err != nil {

@@ -283,24 +283,18 @@ func TestConvertArrow(t *testing.T) {
 		return rows
 	}
 	for i, stream := range []bool{false, true} {
-		in, out := filepath.Join(dir, "in.arrow"), filepath.Join(dir, fmt.Sprintf("out%d", i))
-		if err := os.WriteFile(in, []byte(parquetToIPC(t, parquet, stream)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := ConvertArrow(context.Background(), in, out); err != nil {
+		out := filepath.Join(dir, fmt.Sprintf("out%d", i))
+		if err := ConvertArrow(context.Background(), strings.NewReader(parquetToIPC(t, parquet, stream)), out); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(read(parquet), read(out)); d != "" {
 			t.Error(d)
 		}
 	}
-	bad, out := filepath.Join(dir, "bad.arrow"), filepath.Join(dir, "bad.out")
+	out := filepath.Join(dir, "bad.out")
 	whole := parquetToIPC(t, parquet, true)
 	for _, content := range []string{"ARROW1\x00\x00junk", whole[:len(whole)/2]} {
-		if err := os.WriteFile(bad, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := ConvertArrow(context.Background(), bad, out); err == nil {
+		if err := ConvertArrow(context.Background(), strings.NewReader(content), out); err == nil {
 			t.Error("a damaged file was converted")
 		}
 		if _, err := os.Stat(out); err == nil {

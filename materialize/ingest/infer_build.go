@@ -357,20 +357,27 @@ func (v *seen) textType() (typ, remark string) {
 }
 
 // Frontmatter writes the declaration as the frontmatter of a model; path is
-// what stands under input. Every guess has a comment that says what it stands
-// on.
-func (in *Inferred) Frontmatter(path string) string {
+// what stands under input, and globs which files of a folder. Every guess has a
+// comment that says what it stands on.
+func (in *Inferred) Frontmatter(path string, globs ...string) string {
 	var w yamlWriter
 	w.line(0, "---", "")
 	w.line(0, "materialization: ingest", "")
 	w.line(0, "input:", "")
 	w.line(1, "path: "+yamlText(path), "")
+	if len(globs) > 0 {
+		quoted := make([]string, len(globs))
+		for i, g := range globs {
+			quoted[i] = yamlText(g)
+		}
+		w.line(1, "glob: ["+strings.Join(quoted, ", ")+"]", "")
+	}
 	for _, kv := range []struct{ k, v string }{{"format", in.Spec.Input.Format.Value}, {"compression", in.Spec.Input.Compression.Value}, {"record_path", in.Spec.Input.RecordPath.Value}} {
 		if kv.v != "" && kv.v != "auto" {
 			w.line(1, kv.k+": "+yamlText(kv.v), "")
 		}
 	}
-	sample := fmt.Sprintf("inferred from %d records in %d files", in.Records, in.Files)
+	sample := fmt.Sprintf("inferred from %s in %s", counted(in.Records, "record"), counted(int64(in.Files), "file"))
 	if in.Partial {
 		sample += ", which are a part of the input"
 	}
@@ -471,4 +478,11 @@ func yamlText(s string) string {
 		return `""`
 	}
 	return string(text)
+}
+
+func counted(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

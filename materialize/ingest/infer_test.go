@@ -37,7 +37,7 @@ func TestInferWritesADeclaration(t *testing.T) {
 materialization: ingest
 input:
   path: data/orders.ndjson
-root: order  # inferred from 20 records in 1 files
+root: order  # inferred from 20 records in 1 file
 records:
   order:  # 20 of them, 20 different
     fields:
