@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 
 	"rbt/internal/lake"
 )
@@ -48,6 +50,9 @@ func (p *publication) stageOnce(ctx context.Context, s Session, src Source) (Sta
 		}
 	}
 	staged, err := src.Stage(ctx, stamped{s, p.metadata()}, dir)
+	if refused := syscall.Errno(0); errors.As(err, &refused) && strings.Contains(err.Error(), dir) {
+		err = &FaultError{p.Name, err} // a Source that writes by itself
+	}
 	if err != nil {
 		return Staged{}, err
 	}
@@ -79,6 +84,11 @@ func (p *publication) complete(staged Staged) (Staged, error) {
 			}
 			o.Files[j].Bytes = info.Size()
 		}
+		if p.Form == lake.FormFile || p.Form == lake.FormSeed || p.Form == lake.FormParts {
+			if err := p.hashContent(o); err != nil {
+				return Staged{}, err
+			}
+		}
 	}
 	if p.append && p.Form == lake.FormIncremental {
 		if len(staged.Outputs) != 1 {
@@ -87,6 +97,24 @@ func (p *publication) complete(staged Staged) (Staged, error) {
 		return p.completeIncrement(staged)
 	}
 	return staged, nil
+}
+
+// hashContent lets what depends on the relation tell whether it has other content
+// than before. Without it the commit tells, and equal data counts as new.
+func (p *publication) hashContent(o *StagedOutput) error {
+	if o.ContentHash != nil {
+		return nil
+	}
+	files := make([]string, len(o.Files))
+	for i, f := range o.Files {
+		files[i] = f.Path
+	}
+	hash, err := p.lake.ContentHash(files, o.Columns)
+	if err != nil {
+		return &FaultError{p.Name, err}
+	}
+	o.ContentHash = &hash
+	return nil
 }
 
 // stamped adds the metadata of a publish to everything that a Source writes.
