@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/plan"
+)
+
+// testsByNode gives the assertions about each node, as the graph has them.
+func testsByNode(g *plan.Graph) map[*plan.Node][]*plan.TestNode {
+	out := map[*plan.Node][]*plan.TestNode{}
+	for _, t := range g.Tests() {
+		if t.Test != nil && t.About != nil {
+			out[t.About] = append(out[t.About], t)
+		}
+	}
+	return out
+}
+
+// columnsOf gives the columns of what a test looks at, nil where they are not
+// known.
+func (c *checker) columnsOf(t *plan.TestNode) []lake.Column {
+	schema, name := "main", testedRelation(t.About, t.Test)
+	if t.About.Source != nil {
+		schema, name = t.About.Source.Group, t.About.Source.Name
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.columns[relationKey(schema, name)]
+}
+
+// nodeTests finds mistakes in the assertions about a node whose columns are
+// known: a column that is not there, a value that its type cannot hold, SQL that
+// does not bind.
+func (c *checker) nodeTests(ctx context.Context, s *session, n *plan.Node) error {
+	var problems diag.List
+	for _, t := range c.tests[n] {
+		columns := c.columnsOf(t)
+		if columns == nil {
+			continue
+		}
+		if err := c.nodeTest(ctx, s, t, columns); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			problems = append(problems, asList(err, t.File)...)
+		}
+	}
+	return problems.Err()
+}
+
+func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, columns []lake.Column) error {
+	if t.Compiled != nil {
+		if len(t.Reads) != 1 {
+			return nil // the others may not be known yet
+		}
+		st, err := oneQuery(t.Compiled.SQL)
+		if err == nil {
+			err = s.checkQuery(ctx, st)
+		}
+		if err != nil {
+			return placeError(err, placing{file: t.File, name: t.Name, compiled: t.Compiled, text: st})
+		}
+		return nil
+	}
+	schema, name := "main", testedRelation(t.About, t.Test)
+	if t.About.Source != nil {
+		schema, name = t.About.Source.Group, t.About.Source.Name
+	}
+	// The other side of the relationship is looked at when everything is known.
+	built, err := genericCheck(t.Test, subject{from: relationName(schema, name), columns: columns}, relationName(schema, name), c.e.o.Now())
+	if err != nil || t.Test.Args.To != "" || t.Test.Args.SQL == "" && t.Test.Where == "" && t.Test.Kind != "matches" {
+		return err
+	}
+	st, err := oneQuery(built.Rows)
+	if err == nil {
+		err = s.checkQuery(ctx, st)
+	}
+	var problem *sqlProblem
+	var e *EngineError
+	switch {
+	case errors.As(err, &problem):
+		return problem.SQLDiagnostic(t.Test.Pos)
+	case errors.As(err, &e):
+		return diag.Diagnostic{Code: codeOf(e), Pos: t.Test.Pos, Msg: "test " + t.Test.Kind + ": " + messageOf(e), Hint: hintOf(e)}
+	}
+	return err
+}
+
+// fields finds relationships to a column that the other side does not have, when
+// all columns are known that can be.
+func (c *checker) fields(nodes []*plan.Node) {
+	for _, n := range nodes {
+		var problems diag.List
+		for _, t := range c.tests[n] {
+			if t.Test.Args.To == "" || t.Test.Args.Field == "" {
+				continue
+			}
+			columns := c.columns[relationKey(t.Test.Args.Ref.Relation())]
+			if columns == nil {
+				continue
+			}
+			other := *t.Test
+			other.Node = t.Test.Args.Ref.Node
+			if _, err := findColumn(&other, t.Test.Args.Field, columns); err != nil {
+				problems = append(problems, asList(err, t.File)...)
+			}
+		}
+		if err := problems.Err(); err != nil {
+			c.problems[n] = append(slices.Clip(asProblems(c.problems[n], n.File)), problems...)
+		}
+	}
+}
+
+func asProblems(err error, file string) diag.List {
+	if err == nil {
+		return nil
+	}
+	return asList(err, file)
+}
+
+// unitProblems runs the unit tests of nodes and gives those that could not be
+// run; that one fails is no mistake in it.
+func (e *Engine) unitProblems(ctx context.Context, g *plan.Graph, nodes []*plan.Node, columns map[string][]lake.Column) (problems diag.List, err error) {
+	judged := make(map[*plan.Node]bool, len(nodes))
+	for _, n := range nodes {
+		judged[n] = true
+	}
+	var units []*plan.TestNode
+	for _, t := range g.Tests() {
+		if t.Unit != nil && judged[t.About] {
+			units = append(units, t)
+		}
+	}
+	if len(units) == 0 {
+		return nil, nil
+	}
+	db, err := e.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bench, err := openBench(ctx, db, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, bench.close(ctx)) }()
+	runner := unitRunner{e: e, catalog: newCatalog(e.o.Project, g, e.parser, nil), runStartedAt: e.o.Now().UTC(),
+		types: func(_ context.Context, r *relation) []lake.Column { return columns[relationKey(r.schema, r.name)] }}
+	for _, t := range units {
+		if result := runner.test(ctx, bench, t); result.Err != nil {
+			problems = append(problems, asList(result.Err, t.File)...)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return problems, nil
+}
