@@ -61,6 +61,9 @@ func parseEngineError(err error) *EngineError {
 	e := &EngineError{Message: text, Position: -1}
 	start := strings.IndexByte(text, '{')
 	if start < 0 {
+		if kind, message, ok := strings.Cut(text, " Error: "); ok && !strings.ContainsAny(kind, ":\"'\n") {
+			e.Type, e.Message = kind, message
+		}
 		return e
 	}
 	var raw map[string]string
@@ -73,8 +76,9 @@ func parseEngineError(err error) *EngineError {
 		e.Position = p
 	}
 	if c := raw["candidates"]; c != "" {
-		e.Candidates = strings.Split(c, ",")
+		e.Candidates = splitCandidates(c)
 	}
+	e.reword()
 	return e
 }
 

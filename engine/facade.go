@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -44,6 +45,7 @@ type Engine struct {
 
 	mu     sync.Mutex
 	db     *database
+	temp   *tempFolder // of db
 	closed bool
 	stuck  bool // a query that cannot be interrupted still runs
 	opened bool
@@ -83,7 +85,7 @@ func (e *Engine) Close() error {
 	}
 	db := e.db
 	e.db = nil
-	return db.Close()
+	return errors.Join(db.Close(), e.temp.remove())
 }
 
 // Opened reports whether the database was opened: a command that finds nothing
@@ -104,11 +106,15 @@ func (e *Engine) database(ctx context.Context) (*database, error) {
 	if e.db != nil {
 		return e.db, nil
 	}
-	db, err := openDatabase(ctx, e.o.Project.Engine, tempDirFor(e.o.Project.TargetDir, e.o.PID))
+	temp, err := claimTempFolder(tempDirFor(e.o.Project.TargetDir, e.o.PID))
 	if err != nil {
 		return nil, err
 	}
-	e.db, e.opened = db, true
+	db, err := openDatabase(ctx, e.o.Project.Engine, temp.path)
+	if err != nil {
+		return nil, errors.Join(err, temp.remove())
+	}
+	e.db, e.temp, e.opened = db, temp, true
 	return db, nil
 }
 

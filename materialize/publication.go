@@ -159,8 +159,11 @@ func (e *FaultError) Unwrap() error { return e.Err }
 
 // Diagnostic gives the fault with what to do about it.
 func (e *FaultError) Diagnostic() diag.Diagnostic {
-	return diag.Errorf(diag.PublishFault, diag.Pos{}, "%s", e.Error()).
-		WithHint("what was published before is whole; remove the cause and run again")
+	hint := lake.FaultHint(e.Error())
+	if hint == "" {
+		hint = "what was published before is whole; remove the cause and run again"
+	}
+	return diag.Errorf(diag.PublishFault, diag.Pos{}, "%s", e.Error()).WithHint("%s", hint)
 }
 
 // receipt is what is said of this publish with these outputs.

@@ -21,8 +21,8 @@ type Recovered struct {
 	State    State    // what is published after all this
 }
 
-// Recover brings a lake into order at the start of a run: commits whose run
-// ended before their receipt are adopted, then staging of dead runs, superseded
+// Recover brings a lake into order at the start of a run: staging of dead runs
+// is removed, commits whose run ended before their receipt are adopted, then superseded
 // files of the run before, parts that no manifest names and pins of dead readers
 // are removed. It needs the lock. An error means that nothing may be published
 // yet; a leftover that cannot be removed is only a warning.
@@ -42,11 +42,12 @@ func (l *Lake) Recover(ctx context.Context, lock *Lock) (Recovered, error) {
 		return Recovered{}, err
 	}
 	c := cleaner{lake: l, state: state}
-	if err := c.adopt(); err != nil {
-		return Recovered{}, err
-	}
+	// Staging first: where it filled the disk, all that follows needs the room.
 	for _, dir := range inv.staging {
 		c.removeAll(dir)
+	}
+	if err := c.adopt(); err != nil {
+		return Recovered{}, err
 	}
 	for _, temp := range append(inv.temps, l.staleReceipts()...) {
 		c.remove(temp)
