@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"rbt/internal/diag"
+	"rbt/internal/lake"
 	"rbt/internal/project"
 )
 
@@ -19,6 +20,7 @@ type placing struct {
 	text     statement
 	reads    []*relation
 	catalog  *catalog
+	names    []string // of relations that may have been meant; nil: those of the catalog
 }
 
 // placeError gives an error that came from running a compiled text the place in
@@ -43,6 +45,9 @@ func placeError(err error, p placing) error {
 		if explained := p.catalog.explain(err, p.reads); explained != err {
 			return explained
 		}
+	}
+	if e.Type == "Catalog" && strings.HasPrefix(e.NameType, "Table") && !strings.HasPrefix(e.NameType, "Table Function") {
+		e = p.relationMeant(e)
 	}
 	d := diag.Diagnostic{Code: codeOf(e), Msg: messageOf(e), Hint: hintOf(e), Pos: diag.Pos{File: p.file}}
 	offset, width, ok := p.offset(e)
@@ -76,8 +81,12 @@ func withCallers(d diag.Diagnostic, callers []diag.Pos) diag.Diagnostic {
 // offset finds the engine's position in the compiled text, and how many
 // characters are meant.
 func (p placing) offset(e *EngineError) (offset, width int, ok bool) {
-	if p.compiled == nil || e.Position < 0 || p.text.text == "" {
+	if p.compiled == nil || p.text.text == "" {
 		return 0, 0, false
+	}
+	if e.Position < 0 {
+		offset, ok = p.onlyMention(e)
+		return offset, p.tokenWidth(offset), ok
 	}
 	start := strings.Index(e.Statement, p.text.text)
 	if start < 0 {
@@ -87,47 +96,57 @@ func (p placing) offset(e *EngineError) (offset, width int, ok bool) {
 	if offset < 0 || offset > len(p.text.text) {
 		return 0, 0, false
 	}
-	width = p.tokenWidth(offset)
+	if at, agrees := p.agrees(e, offset); agrees {
+		return at, p.tokenWidth(at), true
+	}
 	switch {
-	case p.agrees(e, offset):
-		return offset, width, true
 	case e.Type == "Parser" && strings.Contains(e.Message, "end of input"):
 		return len(p.text.text), 1, true
 	case e.Type == "Parser" || len(p.views()) > 0 || e.Name != "":
 		return 0, 0, false
 	}
-	return offset, width, true
+	return offset, p.tokenWidth(offset), true
+}
+
+// onlyMention finds the name that an error without a position complains about,
+// where the text has it once.
+func (p placing) onlyMention(e *EngineError) (int, bool) {
+	first, _, _ := strings.Cut(e.Message, "\n")
+	names := quotedName.FindAllStringSubmatch(first, -1)
+	if e.Type != "Binder" || len(names) != 1 {
+		return 0, false
+	}
+	at, found := 0, 0
+	for _, t := range p.text.tokens {
+		if word, ok := identifier(p.text.text, t); ok && strings.EqualFold(word, names[0][1]) {
+			at, found = t.start, found+1
+		}
+	}
+	return at, found == 1
 }
 
 // agrees reports whether the text at an offset is the name that the error
-// complains about.
-func (p placing) agrees(e *EngineError, offset int) bool {
+// complains about, and where exactly that stands.
+func (p placing) agrees(e *EngineError, offset int) (int, bool) {
 	name := e.Name
 	if name == "" {
-		if _, near, ok := strings.Cut(e.Message, `at or near "`); ok {
-			name = strings.TrimSuffix(near, `"`)
-			return name != "" && strings.HasPrefix(p.text.text[offset:], name)
-		}
-		if _, column, ok := strings.Cut(e.Message, `does not have a column named "`); ok {
-			name, _, _ = strings.Cut(column, `"`)
-		}
-	}
-	if name == "" {
-		return false
+		_, near, _ := strings.Cut(e.Message, `at or near "`)
+		name = strings.TrimSuffix(near, `"`)
+		return offset, name != "" && strings.HasPrefix(p.text.text[offset:], name)
 	}
 	// A qualified name begins with its qualifier, and a quoted one with a quote.
 	i, found := p.tokenAt(offset)
 	for ; found && i < len(p.text.tokens); i++ {
 		t := p.text.tokens[i]
 		word, isName := identifier(p.text.text, t)
-		if isName && strings.EqualFold(word, lastPart(name)) {
-			return true
+		if isName && (strings.EqualFold(word, name) || strings.EqualFold(word, lastPart(name))) {
+			return t.start, true
 		}
 		if !isName && p.text.text[t.start:t.end] != "." {
-			return false
+			return 0, false
 		}
 	}
-	return false
+	return 0, false
 }
 
 func lastPart(name string) string {
@@ -175,9 +194,9 @@ func codeOf(e *EngineError) diag.Code {
 	switch {
 	case e.Type == "Parser":
 		return diag.SQLSyntax
-	case e.Subtype == "COLUMN_NOT_FOUND" || strings.Contains(e.Message, "does not have a column named"):
+	case e.Subtype == "COLUMN_NOT_FOUND":
 		return diag.SQLUnknownColumn
-	case e.Type == "Catalog" && strings.HasPrefix(e.NameType, "Table"):
+	case e.Type == "Catalog" && strings.HasPrefix(e.NameType, "Table") || strings.HasPrefix(e.Message, "Referenced table "):
 		return diag.SQLUnknownTable
 	case e.Type == "Catalog" && strings.Contains(e.NameType, "Function") || e.Subtype == "NO_MATCHING_FUNCTION":
 		return diag.SQLUnknownFunc
@@ -196,7 +215,12 @@ func messageOf(e *EngineError) string {
 	if e.Subtype == "NO_MATCHING_FUNCTION" && e.Name != "" {
 		return strings.TrimSuffix(first, ".")
 	}
-	if e.Type == "Out of Memory" || strings.HasPrefix(first, "Could not parse string") {
+	if e.Type == "Out of Memory" {
+		// What follows advises statements that no model can hold.
+		first, _, _ = strings.Cut(first, " This limit was set by")
+		return strings.TrimSuffix(first, ".")
+	}
+	if strings.HasPrefix(first, "Could not parse string") {
 		first = strings.Join(strings.Fields(first+" "+rest), " ")
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(first, "!"), ".")
@@ -205,13 +229,22 @@ func messageOf(e *EngineError) string {
 // hintOf says what the engine thinks may have been meant.
 func hintOf(e *EngineError) string {
 	if len(e.Candidates) == 0 || e.Subtype == "NO_MATCHING_FUNCTION" {
+		if strings.Contains(e.Message, "max_temp_directory_size") {
+			return "the disk of target/ has no room left for the engine's temporary files: make room, or name another folder with --target-path; raising engine.memory_limit makes fewer of them"
+		}
 		if e.Type == "Out of Memory" {
 			return "raise engine.memory_limit, lower engine.threads, or make sure that target/ can hold temporary files"
 		}
+		if e.Type == "IO" {
+			return lake.FaultHint(e.Message)
+		}
 		if len(e.Candidates) > 0 {
-			return "there is " + strings.Join(e.Candidates, "; ")
+			return "there is " + calls(e.Candidates)
 		}
 		return ""
+	}
+	if e.needsWindow() {
+		return fmt.Sprintf("%s needs a window: %s over (partition by … order by …)", e.Name, e.Name+"()")
 	}
 	if near := diag.Nearest(e.Name, e.Candidates); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

@@ -52,7 +52,7 @@ func TestModelErrors(t *testing.T) {
 	}
 	tests := []modelCase{
 		{"unknown column", map[string]string{"models/m.sql": "---\ndescription: x\n---\nselect\n  a.idd\nfrom (select 1 as id) a"},
-			"error[RBT4006]: Values list \"a\" does not have a column named \"idd\"\n  --> models/m.sql:5:3\n   5 |   a.idd\n     |   ^\n"},
+			"error[RBT4006]: \"a\" has no column \"idd\"\n  --> models/m.sql:5:5\n   5 |   a.idd\n     |     ^^^\n  help: did you mean \"id\"?\n"},
 		{"unknown column with candidates", map[string]string{"models/m.sql": "select idd from (select 1 as id)"},
 			"error[RBT4006]: Referenced column \"idd\" not found in FROM clause\n  --> models/m.sql:1:8\n   1 | select idd from (select 1 as id)\n     |        ^^^\n  help: did you mean \"id\"?\n"},
 		{"unknown table", map[string]string{"models/m.sql": "select 1 as x\nfrom nowhere"},
