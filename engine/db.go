@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -261,6 +262,9 @@ func (s *session) checkQuery(ctx context.Context, st statement) error {
 	err := s.conn.Raw(func(driverConn any) error {
 		conn := driverConn.(*duckdb.Conn)
 		prepared, err := conn.Prepare(st.text)
+		if bare, ok := st.withoutQualifier(err); ok {
+			return withCandidates(ctx, st.text, err, prepareError(conn, bare))
+		}
 		if err != nil && st.mentions("pivot", "pivot_wider") && !isEngineError(err) {
 			prepared, err = conn.PrepareContext(ctx, st.text)
 		}
@@ -300,48 +304,57 @@ func (s statement) mentions(words ...string) bool {
 	})
 }
 
-// describeView is the name of the temporary view of Describe; temporary views
-// belong to one connection.
-const describeView = "__rbt_describe"
+// doubtful finds the types in which DESCRIBE of DuckDB 1.5.6 may stand INTEGER
+// for NULL, at any depth.
+var doubtful = regexp.MustCompile(`(^|[^U])INTEGER`)
 
-// Describe gives names and true types of a query's columns. A view keeps the
-// type "NULL", which DESCRIBE and prepared statements of DuckDB 1.5.6 report as
-// INTEGER. A query that no view can hold (PIVOT without IN) is asked for the
-// types of one row.
+// Describe gives names and true types of a query's columns. DESCRIBE calls a
+// column of NULLs INTEGER; typeof over no rows, which runs nothing, does not.
 func (s *session) Describe(ctx context.Context, query string) ([]lake.Column, error) {
-	err := s.Exec(ctx, "CREATE OR REPLACE TEMP VIEW "+describeView+" AS\n"+query)
-	if err != nil {
-		if de := (*EngineError)(nil); errors.As(err, &de) && strings.HasPrefix(de.Message, "PIVOT statements with pivot elements") {
-			return s.describeRow(ctx, query)
-		}
-		return nil, err
-	}
 	var columns []lake.Column
-	err = s.Query(ctx, "SELECT name, type FROM pragma_table_info('temp.main."+describeView+"') ORDER BY cid", func(v []any) error {
-		columns = append(columns, lake.Column{Name: v[0].(string), Type: v[1].(string)})
+	var names, asked []string
+	var doubts []int
+	text := query
+	if first, ok := firstWord(query); ok && (first == "describe" || first == "summarize") {
+		text = "FROM (\n" + query + "\n)"
+	}
+	err := s.Query(ctx, "DESCRIBE\n"+text, func(v []any) error {
+		name, _ := v[0].(string)
+		typ, ok := v[1].(string)
+		if !ok {
+			return fmt.Errorf("describe a query: the type of %s came as %T", name, v[1])
+		}
+		alias := fmt.Sprintf("c%d", len(columns))
+		if doubtful.MatchString(typ) {
+			asked = append(asked, "typeof(t."+alias+")")
+			doubts = append(doubts, len(columns))
+		}
+		names = append(names, alias)
+		columns = append(columns, lake.Column{Name: name, Type: typ})
+		return nil
+	})
+	if err != nil || len(doubts) == 0 {
+		return columns, err
+	}
+	err = s.Query(ctx, fmt.Sprintf("SELECT %s FROM (SELECT 1) LEFT JOIN (SELECT * FROM (\n%s\n) AS q(%s) LIMIT 0) AS t ON true",
+		strings.Join(asked, ", "), query, strings.Join(names, ", ")), func(v []any) error {
+		for i, at := range doubts {
+			columns[at].Type, _ = v[i].(string)
+		}
 		return nil
 	})
 	return columns, err
 }
 
-func (s *session) describeRow(ctx context.Context, query string) ([]lake.Column, error) {
-	names, err := s.query(ctx, "SELECT * FROM (\n"+query+"\n) LIMIT 0", func([]any) error { return nil })
-	if err != nil {
-		return nil, err
+// firstWord is the first word of a text, in lower case.
+func firstWord(sql string) (string, bool) {
+	s := scanner{sql: sql}
+	if s.skipBlank() != nil || s.pos >= len(sql) || !isWordStart(sql[s.pos]) {
+		return "", false
 	}
-	types := make([]string, len(names))
-	for i, n := range names {
-		types[i] = "typeof(t." + quoteIdent(n) + ")"
-	}
-	columns := make([]lake.Column, len(names))
-	err = s.Query(ctx, "SELECT "+strings.Join(types, ", ")+" FROM (SELECT 1) LEFT JOIN (SELECT * FROM (\n"+query+"\n) LIMIT 1) t ON true",
-		func(v []any) error {
-			for i := range v {
-				columns[i] = lake.Column{Name: names[i], Type: v[i].(string)}
-			}
-			return nil
-		})
-	return columns, err
+	start := s.pos
+	s.word()
+	return strings.ToLower(sql[start:s.pos]), true
 }
 
 // CopyTo writes the query's result to path as one zstd Parquet file. Nothing

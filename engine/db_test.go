@@ -83,13 +83,18 @@ func TestDescribeSeesNull(t *testing.T) {
 	for query, want := range map[string][]lake.Column{
 		"select 1 as a, null as b, [null] as c, {'x': null} as d": {{Name: "a", Type: "INTEGER"}, {Name: "b", Type: `"NULL"`}, {Name: "c", Type: `"NULL"[]`}, {Name: "d", Type: `STRUCT(x "NULL")`}},
 		"pivot (select 1 as a, 2.5 as b) on a using max(b)":       {{Name: "1", Type: "DECIMAL(2,1)"}},
-		"select 1 as a, 2 as A":                                   {{Name: "a", Type: "INTEGER"}, {Name: "A", Type: "INTEGER"}},
+		"-- c\nsummarize select 1 as a":                           nil,
+		"describe select 1 as a": {{Name: "column_name", Type: "VARCHAR"}, {Name: "column_type", Type: "VARCHAR"}, {Name: "null", Type: "VARCHAR"},
+			{Name: "key", Type: "VARCHAR"}, {Name: "default", Type: "VARCHAR"}, {Name: "extra", Type: "VARCHAR"}},
+		"select 1 as a, 2 as a, null as a":                  {{Name: "a", Type: "INTEGER"}, {Name: "a", Type: "INTEGER"}, {Name: "a", Type: `"NULL"`}},
+		"with q as (select 1::uinteger as u) from q -- end": {{Name: "u", Type: "UINTEGER"}},
+		"select 1 as a, 2 as A":                             {{Name: "a", Type: "INTEGER"}, {Name: "A", Type: "INTEGER"}},
 	} {
 		got, err := s.Describe(context.Background(), query)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, got); want != nil && diff != "" {
 			t.Errorf("%s (-want +got):\n%s", query, diff)
 		}
 	}
