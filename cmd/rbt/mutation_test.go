@@ -64,6 +64,7 @@ func with(lots ...map[string]string) map[string]string {
 type mutationLab struct {
 	t   *testing.T
 	dir string
+	env map[string]string
 }
 
 // rbt runs a command in the process.
@@ -73,7 +74,7 @@ func (l mutationLab) rbt(want int, args ...string) (stdout, stderr string) {
 	sys := newSystem()
 	sys.stdout, sys.stderr = &out, &errOut
 	sys.workDir = func() (string, error) { return l.dir, nil }
-	sys.env = func(string) (string, bool) { return "", false }
+	sys.env = func(name string) (string, bool) { v, ok := l.env[name]; return v, ok }
 	sys.terminal = func() (int, int, bool) { return 0, 0, false }
 	if code := realMain(args, sys); code != want {
 		l.t.Fatalf("rbt %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, out.String(), errOut.String())
@@ -126,7 +127,10 @@ func (l mutationLab) results() (status, reason map[string]string) {
 	}
 	status, reason = map[string]string{}, map[string]string{}
 	for _, r := range doc.Results {
-		name := strings.TrimPrefix(strings.TrimPrefix(r.ID, "model.shop."), "seed.shop.")
+		name := r.ID
+		if parts := strings.SplitN(r.ID, ".", 3); parts[0] == "model" || parts[0] == "seed" {
+			name = parts[2]
+		}
 		status[name] = r.Status
 		if r.Adapter.Reason != nil {
 			reason[name] = *r.Adapter.Reason

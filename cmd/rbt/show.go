@@ -27,7 +27,8 @@ not disturb it: it reads one version of everything.`,
 				&cli.StringFlag{Name: "inline", Usage: "the query: `SQL`"},
 				&cli.StringFlag{Name: "limit", Usage: fmt.Sprintf("print at most `N` rows; -1 for all (default: %d)", defaultLimit)},
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORM`: " + strings.Join(rowFormats, ", ")},
-			}, commonFlags()),
+				&cli.StringFlag{Name: "state", Usage: "with --defer, `STATE` says where to read: a folder with a manifest.json, or git:REF"},
+			}, deferFlags(), commonFlags()),
 			Action: func(c *cli.Context) error {
 				o, err := readShowOptions(c, sys)
 				if err != nil {
@@ -54,6 +55,7 @@ type showOptions struct {
 	inline   string
 	limit    int // -1 is all
 	output   string
+	past     pastOptions
 }
 
 func readShowOptions(c *cli.Context, sys *system) (showOptions, error) {
@@ -63,6 +65,9 @@ func readShowOptions(c *cli.Context, sys *system) (showOptions, error) {
 		return o, err
 	}
 	if o.output, err = oneOf(c, "output", "table", rowFormats); err != nil {
+		return o, err
+	}
+	if o.past, err = readPast(c, sys); err != nil {
 		return o, err
 	}
 	switch {
@@ -89,7 +94,11 @@ func runShow(ctx context.Context, sys *system, o showOptions) error {
 		return err
 	}
 	defer s.close()
-	show := engine.ShowOptions{Limit: max(0, o.limit)}
+	other, err := s.deferTo(ctx, o.past)
+	if err != nil {
+		return s.fail(err)
+	}
+	show := engine.ShowOptions{Limit: max(0, o.limit), DeferLake: other.lake}
 	if o.inline != "" {
 		if show.Graph, err = s.graph(ctx); err != nil {
 			return err
