@@ -111,7 +111,10 @@ func (t *fileTable) locateRecord(file, message, line string) error {
 	}
 	n, _ := strconv.Atoi(line)
 	text, _, _ := strings.Cut(message, "\nPossible")
-	return t.problem(diag.SourceValue, file, n, "%s", strings.Join(strings.Fields(text), " "))
+	if strings.Contains(message, "Maximum line size") {
+		return t.problem(diag.SourceValue, file, n, "the line is longer than 16 MiB")
+	}
+	return t.problem(diag.SourceValue, file, n, "%s", firstRunes(strings.Join(strings.Fields(text), " "), 300))
 }
 
 // searchFile reads a file's records until look finds a problem.

@@ -202,7 +202,10 @@ func (t *fileTable) csvSelect(g *csvGroup, d csvDialect, names []string) string 
 		fileList(g.files), "columns = {" + strings.Join(struc, ", ") + "}", "auto_detect = false",
 		"delim = " + quoteText(d.delim), "quote = " + quoteText(byteText(d.quote)), "escape = " + quoteText(byteText(d.escape)),
 		fmt.Sprintf("header = %v", d.header), fmt.Sprintf("skip = %d", d.skip), "nullstr = " + quoteText(d.nullText),
-		"compression = " + quoteText(g.compression), "strict_mode = true", "null_padding = false", "ignore_errors = false",
+		"compression = " + quoteText(g.compression), "strict_mode = true",
+		// Lines of up to 16 MiB in buffers of the usual size: by itself DuckDB 1.5.6
+		// takes two million bytes, and buffers of sixteen lines.
+		"max_line_size = 16777216", "buffer_size = 33554432", "null_padding = false", "ignore_errors = false",
 		"hive_partitioning = false", "union_by_name = false",
 	}
 	if t.ordered {

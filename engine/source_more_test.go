@@ -208,3 +208,19 @@ func TestEncodings(t *testing.T) {
 		}
 	}
 }
+
+func TestLongLines(t *testing.T) {
+	s := testSession(t)
+	dir := writeFiles(t, map[string]string{"a.csv": "id,t\n1,\"" + strings.Repeat("x", 3<<20) + "\"\n", "b.csv": "id,t\n1,y\n2,\"" + strings.Repeat("x", 17<<20) + "\"\n"})
+	table := func(name string) *fileTable {
+		return &fileTable{project: &project.Project{Dir: dir}, name: "source s.t", files: []string{filepath.Join(dir, name)}, format: "csv", extra: "keep"}
+	}
+	_, rows, err := readTable(s, table("a.csv"))
+	if err != nil || len(rows) != 1 || len(rows[0]) != 2+(3<<20) {
+		t.Errorf("three megabytes: %d rows, %v", len(rows), err)
+	}
+	_, _, err = readTable(s, table("b.csv"))
+	if want := "b.csv:3: the line is longer than 16 MiB [RBT4022]"; err == nil || err.Error() != want {
+		t.Errorf("%.200v, want %s", err, want)
+	}
+}
