@@ -123,6 +123,9 @@ func run(args []string) error {
 		if err := s.run(b); err != nil {
 			b.add(result{Case: s.title, NotMeasured: err.Error()})
 		}
+		if !b.keep {
+			_ = os.RemoveAll(filepath.Join(b.work, s.letter)) // it is tried again at the end
+		}
 	}
 	return b.report(os.Stdout)
 }
