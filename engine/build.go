@@ -182,8 +182,7 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 		return nil, b.place(err)
 	}
 	if tables.Refused && n.Model.Materialization == project.View {
-		return nil, diag.Errorf(diag.SQLBind, diag.Pos{File: n.File}, "a view cannot hold this query: its columns are known only when it runs").
-			WithHint("name the values, as in PIVOT … ON x IN (1, 2), or make it a table")
+		return nil, viewOverPivot(n)
 	}
 	if b.volatile = b.volatility(compiled, tables); b.volatile == "" {
 		b.volatile = b.ephemeralVolatility(n, map[*plan.Node]bool{})
@@ -272,7 +271,10 @@ func (b *builder) explain(ctx context.Context, err error) error {
 	}
 	var drift *materialize.DriftError
 	var failed *auditError
+	var fault *materialize.FaultError
 	switch {
+	case errors.As(err, &fault):
+		return inFile(fault.Diagnostic(), b.step.Node.File)
 	case errors.As(err, &failed):
 		return failed.diagnostic(b.step.Node)
 	case errors.As(err, &drift):

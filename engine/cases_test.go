@@ -129,20 +129,20 @@ func TestSecretInPath(t *testing.T) {
 	look("an error", w.nodeErr(w.must(command{}), "m"))
 }
 
-// 1600 columns of 200,000 rows under one gigabyte: done, or a clear error.
+// Many columns under a low memory limit: done, or a clear error.
 func TestWideRows(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes a gigabyte")
+		t.Skip("writes many columns")
 	}
-	columns := make([]string, 400)
+	columns := make([]string, 200)
 	for i := range columns {
 		columns[i] = fmt.Sprintf("(i * %d) %% 1000 as c%d", i+7, i)
 	}
 	w := newWorld(t, map[string]string{
-		"project.yml":  "name: shop\nengine: {memory_limit: 500MB, duckdb_threads: 2}\n",
-		"models/m.sql": "select " + strings.Join(columns, ", ") + " from range(50000) t(i)",
+		"project.yml":  "name: shop\nengine: {memory_limit: 200MB, duckdb_threads: 2}\n",
+		"models/m.sql": "select " + strings.Join(columns, ", ") + " from range(20000) t(i)",
 	})
-	w.wants(w.must(command{}), "m success 50000")
+	w.wants(w.must(command{}), "m success 20000")
 }
 
 // Memory that runs out is said with what can be done, and leaves nothing.
@@ -159,4 +159,27 @@ func TestMemoryRunsOut(t *testing.T) {
 	}
 	w.write("models/m.sql", "select 1 as x")
 	w.wants(w.must(command{}), "m success 1")
+}
+
+// A mistake in the engine's settings is told once, before anything starts.
+func TestBadSettingStopsTheRun(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"project.yml":  "name: shop\nengine: {settings: {integer_divison: true}}\n",
+		"models/m.sql": "select 1 as x",
+	})
+	_, err := w.do(command{})
+	if want := `project.yml: engine.settings: DuckDB has no setting "integer_divison" [RBT4011]`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestEphemeralOverPivot(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"models/e.sql": "---\nmaterialization: ephemeral\n---\npivot (select 1 as a, 2 as b) on a using sum(b)",
+		"models/m.sql": "select * from {{ ref('e') }}",
+	})
+	r := w.must(command{})
+	if got := w.nodeErr(r, "m"); !strings.HasPrefix(got, "error[RBT4009]: a view cannot hold this query") {
+		t.Error(got)
+	}
 }

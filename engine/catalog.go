@@ -161,6 +161,9 @@ func (c *catalog) define(ctx context.Context, s *session, r *relation, chain []*
 	case n.Source != nil:
 		return c.defineSource(ctx, s, r)
 	case n.Model != nil && n.Model.Materialization == project.Ephemeral:
+		if tables, err := c.parser.Tables(n.Full.SQL); err == nil && tables.Refused {
+			return viewOverPivot(n)
+		}
 		return c.defineView(ctx, s, r, n.Full.SQL, n.Refs, chain)
 	}
 	pub, ok, err := c.published(r.node)
@@ -200,6 +203,12 @@ func (c *catalog) define(ctx context.Context, s *session, r *relation, chain []*
 		return nil
 	}
 	return fmt.Errorf("read %s: its receipt lists no relation %s; run it again", r.node.Name, r.name)
+}
+
+// viewOverPivot says that no view can hold a query whose columns are its data.
+func viewOverPivot(n *plan.Node) error {
+	return diag.Errorf(diag.SQLBind, diag.Pos{File: n.File}, "a view cannot hold this query: its columns are known only when it runs").
+		WithHint("name the values, as in PIVOT … ON x IN (1, 2), or make it a table")
 }
 
 func notPublished(n *plan.Node) error {

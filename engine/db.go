@@ -156,6 +156,9 @@ func (d *database) applySettings(ctx context.Context, settings map[string]string
 			problems = append(problems, *p)
 		}
 	}
+	if len(problems) == 1 {
+		return problems[0]
+	}
 	return problems.Err()
 }
 

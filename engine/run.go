@@ -38,6 +38,11 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, o RunOptions) (_ *Result
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Action == plan.ActionRun }) {
+		if _, err := e.database(ctx); err != nil { // a mistake in the settings is not one of every node
+			return nil, err
+		}
+	}
 	pins, err := r.pinDeferred()
 	if err != nil {
 		return nil, errors.Join(err, pins.Close())
