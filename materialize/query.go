@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"rbt/internal/diag"
 	"rbt/internal/lake"
@@ -104,9 +106,6 @@ func (q *Query) casts(columns []lake.Column) (selection, error) {
 	problems := sameNames(columns)
 	types, unknown := parsed(columns)
 	problems = append(problems, unknown...)
-	if q.contract {
-		problems = append(problems, q.broken(columns)...)
-	}
 	wanted := make([]*dataType, len(columns))
 	if q.into == nil {
 		for i, c := range columns {
@@ -119,6 +118,9 @@ func (q *Query) casts(columns []lake.Column) (selection, error) {
 			}
 			wanted[i] = t
 		}
+	}
+	if q.contract {
+		problems = append(problems, q.broken(columns, problems)...)
 	}
 	if len(problems) > 0 {
 		return selection{}, problems.Sort()
@@ -190,28 +192,84 @@ func sameNames(columns []lake.Column) diag.List {
 	return problems
 }
 
-// broken reports what an enforced contract does not allow: a declared column
-// that is not there, and one that is there and not declared. Types are checked
-// with all declared types.
-func (q *Query) broken(columns []lake.Column) diag.List {
-	var problems diag.List
-	has := make(map[string]bool, len(columns))
+// broken reports what an enforced contract does not allow, as a table of the
+// columns that differ: one that is declared and not there, one that is there and
+// not declared, and one whose type could not be made the declared one, which
+// problems tell with its place.
+func (q *Query) broken(columns []lake.Column, problems diag.List) diag.List {
+	found := make(map[string]string, len(columns))
 	for _, c := range columns {
-		has[strings.ToLower(c.Name)] = true
+		found[strings.ToLower(c.Name)] = c.Type
+	}
+	var pos diag.Pos
+	lines := [][3]string{{"column", "declared", "found"}}
+	differs := func(name, declared, found string, at diag.Pos) {
+		if pos.IsZero() {
+			pos = at
+		}
+		lines = append(lines, [3]string{name, declared, found})
 	}
 	declared := make(map[string]bool, len(q.declared))
 	for _, d := range q.declared {
 		declared[strings.ToLower(d.Name)] = true
-		if !has[strings.ToLower(d.Name)] {
-			problems = append(problems, diag.Errorf(diag.ContractBroken, d.Pos, "the contract declares column %s, and the query does not give it", d.Name))
+		typ, ok := found[strings.ToLower(d.Name)]
+		switch {
+		case !ok:
+			differs(d.Name, orAny(d.Type), "-", d.Pos)
+		case slices.ContainsFunc(problems, func(p diag.Diagnostic) bool { return p.Code == diag.DeclaredType && p.Pos == d.Pos && !p.Pos.IsZero() }):
+			differs(d.Name, d.Type, typ, d.Pos)
 		}
 	}
 	for _, c := range columns {
 		if !declared[strings.ToLower(c.Name)] {
-			problems = append(problems, diag.Errorf(diag.ContractBroken, diag.Pos{}, "the query gives column %s (%s), and the contract does not declare it", c.Name, c.Type))
+			differs(c.Name, "-", c.Type, diag.Pos{})
 		}
 	}
-	return problems
+	if len(lines) == 1 {
+		return nil
+	}
+	return diag.List{diag.Errorf(diag.ContractBroken, pos, "the result does not keep the contract: %s", differing(lines)).WithHint("%s", contractTable(lines))}
+}
+
+func orAny(typ string) string {
+	if typ == "" {
+		return "any type"
+	}
+	return typ
+}
+
+// differing names the columns of the table's lines.
+func differing(lines [][3]string) string {
+	words := make([]string, 0, len(lines))
+	for _, l := range lines[1:] {
+		switch {
+		case l[2] == "-":
+			words = append(words, l[0]+" is missing")
+		case l[1] == "-":
+			words = append(words, l[0]+" is not declared")
+		default:
+			words = append(words, l[0]+" has another type")
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func contractTable(lines [][3]string) string {
+	var width [3]int
+	for _, l := range lines {
+		for i, cell := range l {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	pad := func(text string, to int) string { return text + strings.Repeat(" ", to-utf8.RuneCountInString(text)) }
+	var out []string
+	for n, l := range lines {
+		out = append(out, strings.TrimRight(pad(l[0], width[0])+" | "+pad(l[1], width[1])+" | "+l[2], " "))
+		if n == 0 {
+			out = append(out, strings.Repeat("-", width[0])+"-+-"+strings.Repeat("-", width[1])+"-+-"+strings.Repeat("-", width[2]))
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // DriftError says that an increment does not fit the published parts. Each

@@ -292,7 +292,9 @@ func TestDeclaredTypes(t *testing.T) {
 		{sql: "SELECT 1 AS a", declared: declared("a", "INTEGR"), err: `models/m.sql:3:5: column a: type "INTEGR": INTEGR is not a type that can be stored [RBT5007]`},
 		{sql: "SELECT 1 AS a, 2 AS b", declared: declared("a", "INTEGER"), want: []lake.Column{{Name: "a", Type: "INTEGER"}, {Name: "b", Type: "INTEGER"}}},
 		{sql: "SELECT 1 AS a, 2 AS b", declared: declared("a", "INTEGER", "c", "DATE"), contract: true,
-			err: "the query gives column b (INTEGER), and the contract does not declare it [RBT5010]\nmodels/m.sql:4:5: the contract declares column c, and the query does not give it [RBT5010]"},
+			err: "models/m.sql:4:5: the result does not keep the contract: c is missing, b is not declared [RBT5010]"},
+		{sql: "SELECT 'x' AS a, 2 AS b", declared: declared("b", "BIGINT", "a", "DATE"), contract: true,
+			err: "models/m.sql:4:5: column a is declared as DATE, and the query gives VARCHAR [RBT5007]\nmodels/m.sql:4:5: the result does not keep the contract: a has another type [RBT5010]"},
 		{sql: "SELECT 1 AS a", declared: declared("A", ""), contract: true, want: []lake.Column{{Name: "a", Type: "INTEGER"}}},
 	} {
 		_, got, err := NewQuery(c.sql, c.declared, c.contract).Select(context.Background(), s)
