@@ -407,7 +407,7 @@ func (a assertion) literal(text string) (string, error) {
 		}
 		return literal, nil
 	case isFloat(typ):
-		if _, _, ok := exactNumber(text); !ok && !slices.Contains([]string{"nan", "inf", "-inf", "infinity", "-infinity"}, strings.ToLower(text)) {
+		if !numberText.MatchString(text) && !slices.Contains([]string{"nan", "inf", "-inf", "infinity", "-infinity"}, strings.ToLower(text)) {
 			return "", a.wrongValue(text)
 		}
 	}
@@ -420,10 +420,14 @@ func (a assertion) bound(text string) (string, error) {
 	typ := a.columns[0].Type
 	if isInteger(typ) || decimalType.MatchString(typ) {
 		literal, _, ok := exactNumber(text)
-		if !ok {
-			return "", a.wrongValue(text)
+		switch {
+		case ok:
+			return literal, nil
+		case numberText.MatchString(text):
+			// Beyond all that a number of 38 digits can be compared with exactly.
+			return "CAST(" + quoteText(text) + " AS DOUBLE)", nil
 		}
-		return literal, nil
+		return "", a.wrongValue(text)
 	}
 	return a.literal(text)
 }
