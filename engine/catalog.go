@@ -383,8 +383,8 @@ func (c *catalog) explain(err error, reads []*relation) error {
 	return err
 }
 
-// sourcesUnder gives the sources that relations read, through views too, in the
-// order of names.
+// sourcesUnder gives the relations over files that relations are or read,
+// through views too, in the order of names.
 func (c *catalog) sourcesUnder(reads []*relation) []*relation {
 	seen := map[*relation]bool{}
 	var out []*relation
@@ -395,10 +395,10 @@ func (c *catalog) sourcesUnder(reads []*relation) []*relation {
 			continue
 		}
 		seen[r] = true
-		if r.node.Source != nil {
+		r.mu.Lock()
+		if r.table != nil {
 			out = append(out, r)
 		}
-		r.mu.Lock()
 		for p := range r.parents {
 			todo = append(todo, p)
 		}

@@ -44,6 +44,9 @@ func (t *fileTable) explain(err error) error {
 	if m, ok := markOf(e.Message); ok && m.table == t.name {
 		return t.locateValue(m)
 	}
+	if e.NameType == "Type" && e.Name != "" {
+		return t.unknownType(e, err)
+	}
 	line := csvErrorLine.FindStringSubmatch(e.Message)
 	file := csvErrorFile.FindStringSubmatch(e.Message)
 	if line == nil || file == nil {
@@ -55,6 +58,30 @@ func (t *fileTable) explain(err error) error {
 		}
 	}
 	return err
+}
+
+// unknownType finds the declared column whose type does not exist.
+func (t *fileTable) unknownType(e *EngineError, err error) error {
+	for _, c := range t.columns {
+		if !strings.Contains(strings.ToLower(c.Type), strings.ToLower(e.Name)) {
+			continue
+		}
+		d := diag.Errorf(diag.BadValue, c.TypePos, "column %s of %s: there is no type %s", c.Name, t.name, e.Name)
+		if near := diag.Nearest(strings.ToUpper(e.Name), typeNames()); near != "" {
+			return d.WithHint("did you mean %s?", near)
+		}
+		return d
+	}
+	return err
+}
+
+// typeNames are the types that users may have meant.
+func typeNames() []string {
+	names := []string{"BLOB", "JSON", "UUID", "INTERVAL", "TIME", "DECIMAL", "DATE"}
+	for _, set := range []map[string]bool{integerTypes, floatTypes, timestampTypes, zonedTypes, textTypes} {
+		names = append(names, sortedKeys(set)...)
+	}
+	return append(names, "BOOLEAN")
 }
 
 // locateValue finds the first place of a value that could not be read.

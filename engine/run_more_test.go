@@ -75,6 +75,8 @@ func TestModelErrors(t *testing.T) {
 			"error[RBT5008]: x has no type: all that is known of it is NULL\n  --> models/m.sql\n  help: give it one in the SQL (NULL::VARCHAR) or declare it: columns: {x: {type: VARCHAR}}\n"},
 		{"source value", map[string]string{"models/m.sql": "select * from {{ source('r', 't') }}", "models/s.yml": "sources:\n  - name: r\n    tables:\n      - {name: t, path: data/*.csv, columns: {id: BIGINT}}\n", "data/a.csv": "id\n1\nx\n"},
 			"error[RBT4022]: column id: \"x\" is not BIGINT\n  --> data/a.csv:3\n   3 | x\n  note: models/s.yml:4:16: source r.t is declared here\n   4 |       - {name: t, path: data/*.csv, columns: {id: BIGINT}}\n     |                ^\n  help: mend the file, or declare the column as VARCHAR and convert it in a model\n"},
+		{"unknown type of a source", map[string]string{"models/m.sql": "select * from {{ source('r', 't') }}", "models/s.yml": "sources:\n  - name: r\n    tables:\n      - {name: t, path: data/*.csv, columns: {id: BIGNIT}}\n", "data/a.csv": "id\n1\n"},
+			"error[RBT1004]: column id of source r.t: there is no type BIGNIT\n  --> models/s.yml:4:51\n   4 |       - {name: t, path: data/*.csv, columns: {id: BIGNIT}}\n     |                                                   ^\n  help: did you mean BIGINT?\n"},
 		{"source missing", map[string]string{"models/m.sql": "select * from {{ source('r', 't') }}", "models/s.yml": "sources:\n  - name: r\n    tables:\n      - {name: t, path: data/*.csv}\n"},
 			"error[RBT4020]: source r.t has no file: nothing matches data/*.csv\n  --> models/s.yml:4:25\n   4 |       - {name: t, path: data/*.csv}\n     |                         ^\n  help: mend the path, or write `on_missing: empty` where no file means no rows\n"},
 		{"view over pivot", map[string]string{"models/m.sql": "---\nmaterialization: view\n---\npivot (select 1 as a, 2 as b) on a using sum(b)"},
@@ -328,5 +330,24 @@ func TestEphemeralAndViewsUnselected(t *testing.T) {
 	w.wants(w.must(command{sel: []string{"m"}}), "m success 1")
 	if diff := cmp.Diff([]string{"id|x", "12|x"}, w.rows("from 'LAKE/m.parquet'")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSeedErrors(t *testing.T) {
+	for name, test := range map[string]struct{ csv, yml, want string }{
+		"value":   {"id,n\n1,x\nq,y\n", "{id: BIGINT}", "seeds/c.csv:3: column id: \"q\" is not BIGINT [RBT4022]"},
+		"missing": {"ident\n1\n", "{id: BIGINT}", "seeds/c.csv:1: the declared column id is missing [RBT4021]"},
+		"row":     {"id,n\n1\n", "{id: BIGINT}", "seeds/c.csv:2: 2 values are expected and 1 are there [RBT4022]"},
+		"type":    {"id\n1\n", "{id: INTEGRE}", "models/s.yml:3:19: column id of seed c: there is no type INTEGRE [RBT1004]"},
+	} {
+		w := newWorld(t, map[string]string{"seeds/c.csv": test.csv, "models/s.yml": "seeds:\n  - name: c\n    columns: " + test.yml + "\n"})
+		r := w.must(command{})
+		got := ""
+		if r.Nodes[0].Err != nil {
+			got = r.Nodes[0].Err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }
