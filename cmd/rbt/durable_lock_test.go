@@ -13,7 +13,7 @@ import (
 )
 
 var lockProject = map[string]string{
-	"project.yml":       "name: p\nvars: {n: 3}\ntargets: {dev: {lake: lake}, prod: {lake: lake_prod}}\ndefault_target: dev\nengine: {threads: 1}\n",
+	"project.yml":       "name: shop\nvars: {n: 3}\ntargets: {dev: {lake: lake}, prod: {lake: lake_prod}}\ndefault_target: dev\nengine: {threads: 1}\n",
 	"models/t.sql":      "---\ntests: [{unique: [i]}]\n---\nselect i from range(1000) t(i)",
 	"models/p.sql":      "---\nlayout: parts\n---\nselect i from range(1000) t(i)",
 	"models/inc.sql":    "---\nmaterialization: incremental\n---\nselect i from range(10) t(i)",
@@ -146,15 +146,15 @@ func TestBesideARun(t *testing.T) {
 func TestNestedLake(t *testing.T) {
 	d := newDurable(t, lockProject)
 	d.rbt(0, "run")
-	d.write("project.yml", "name: p\nvars: {n: 3}\nlake: lake/inner\n")
+	d.write("project.yml", "name: shop\nvars: {n: 3}\nlake: lake/inner\n")
 	says(t, d.rbt(2, "run").stderr, "RBT5", "lies inside the lake")
 	if _, err := os.Stat(d.path("lake/inner")); err == nil {
 		t.Error("the inner lake was made")
 	}
 	outer := newDurable(t, lockProject)
-	outer.write("project.yml", "name: p\nvars: {n: 3}\nlake: lake/inner\n")
+	outer.write("project.yml", "name: shop\nvars: {n: 3}\nlake: lake/inner\n")
 	outer.rbt(0, "run")
-	outer.write("project.yml", "name: p\nvars: {n: 3}\n")
+	outer.write("project.yml", "name: shop\nvars: {n: 3}\n")
 	says(t, outer.rbt(2, "run").stderr, "RBT5", "lies inside the lake")
 }
 
@@ -168,7 +168,7 @@ func TestReadersBesideRuns(t *testing.T) {
 	if long() {
 		publishes = 500
 	}
-	files := map[string]string{"project.yml": "name: p\nvars: {v: 0}\nroots: {drop: drop}\n"}
+	files := map[string]string{"project.yml": "name: shop\nvars: {v: 0}\nroots: {drop: drop}\n"}
 	for name, text := range versioned {
 		files[name] = text
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 var signalProject = map[string]string{
-	"project.yml":         "name: p\nvars: {n: 3}\nengine: {threads: 1}\n",
+	"project.yml":         "name: shop\nvars: {n: 3}\nengine: {threads: 1}\n",
 	"models/first.sql":    "select 1 as one",
 	"models/slow.sql":     "-- depends_on: {{ ref('first') }}\n" + endlessCopy,
 	"models/deaf.sql":     "-- depends_on: {{ ref('first') }}\n" + deafCall,

@@ -238,11 +238,21 @@ func (c *cleaner) pins() {
 	}
 	for _, e := range entries {
 		rel := path.Join(pinsDir, e.Name())
-		fl := flock.New(filepath.Join(c.lake.abs(rel), pinLock), flock.SetFlag(os.O_CREATE|os.O_RDWR))
-		if held, err := fl.TryLock(); err != nil || !held {
-			continue
+		lock := filepath.Join(c.lake.abs(rel), pinLock)
+		// The lock is not made here: a reader that is just closing would find its
+		// folder not empty.
+		fl := flock.New(lock, flock.SetFlag(os.O_RDWR))
+		held, err := fl.TryLock()
+		switch {
+		case notExist(err):
+			// Its reader ended before it had a lock or after it gave it back; one
+			// that is just making it makes the folder again.
+			_ = c.lake.fs.Remove(c.lake.abs(rel))
+		case err == nil && held:
+			if sameFile(fl, lock) {
+				c.removeAll(rel)
+			}
+			_ = fl.Unlock()
 		}
-		c.removeAll(rel)
-		_ = fl.Unlock()
 	}
 }
