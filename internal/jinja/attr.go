@@ -1,7 +1,10 @@
 package jinja
 
 import (
+	"cmp"
+	"maps"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -114,10 +117,18 @@ func (m *macroValue) attr(name string) (any, bool) {
 // noAttribute is the undefined value of an attribute that is not there.
 func (r *run) noAttribute(obj any, name string, at where) *Undefined {
 	u := &Undefined{msg: typeName(obj) + " has no attribute '" + name + "'", pos: at.pos, width: at.width}
-	if d, ok := obj.(*Dict); ok {
+	switch o := obj.(type) {
+	case *Dict:
 		u.msg = "the dict has no key '" + name + "'"
-		u.hint = func() string { return keyHint(d, name) }
-	} else {
+		u.hint = func() string { return keyHint(o, name) }
+	case *library:
+		u.msg = o.name + " has no macro '" + name + "'"
+		u.hint = func() string { return nearest(name, slices.Sorted(maps.Keys(o.macros))) }
+	case Described:
+		called, attributes := o.Described()
+		u.msg = called + " has no attribute '" + name + "'"
+		u.hint = func() string { return cmp.Or(o.Missing(), nearest(name, attributes)) }
+	default:
 		u.hint = func() string { return attrHint(obj, name) }
 	}
 	return u
@@ -205,11 +216,22 @@ func (r *run) noItem(obj, key any, at where) (any, error) {
 	case isDict:
 		u.msg = "the dict has no key " + s
 	case sized && isWhole(key):
-		u.msg = typeName(obj) + " of " + strconv.FormatInt(n, 10) + " items has none at " + s
+		u.msg = typeName(obj) + " of " + counted(n) + " has none at " + s
 	default:
 		u.msg = typeName(obj) + " has no item " + s
 	}
+	if d, ok := obj.(Described); ok {
+		called, _ := d.Described()
+		u.msg, u.hint = called+" has no item "+s, d.Missing
+	}
 	return u, nil
+}
+
+func counted(n int64) string {
+	if n == 1 {
+		return "1 item"
+	}
+	return strconv.FormatInt(n, 10) + " items"
 }
 
 // index is an item by its position, counted from the end where it is negative.

@@ -18,6 +18,18 @@ type Sequence interface {
 	At(i int) any
 }
 
+// Described is an Object that messages about it call by a name, and that knows
+// its attributes.
+type Described interface {
+	Object
+	// Described gives what messages call the value ("target"), and its attributes,
+	// sorted, of which the nearest one is suggested.
+	Described() (name string, attributes []string)
+	// Missing says what to do where an item or attribute is asked for in vain; ""
+	// where nothing is known.
+	Missing() string
+}
+
 // operateHost computes l op r where one of the two is an Operand.
 func operateHost(op tokenKind, l, r any) (v any, ok bool, err error) {
 	if o, is := l.(Operand); is {

@@ -24,6 +24,8 @@ type lexer struct {
 	src  string
 	pos  int
 	mode mode
+	// opened is where the current tag begins.
+	opened int
 	// brackets holds the closing brackets that are open in the current tag.
 	brackets []byte
 	// Places are counted forward from the last one asked for.
@@ -127,6 +129,7 @@ func (l *lexer) findTag(from int) int {
 // open enters the tag at offset; after is the offset behind its opening and
 // sign. A comment is passed over and yields no token.
 func (l *lexer) open(offset, after int) (token, bool) {
+	l.opened = offset
 	switch l.src[offset+1] {
 	case '{':
 		l.pos, l.mode = after, inOutput

@@ -165,6 +165,9 @@ func (p *parser) hintFor() string {
 	switch {
 	case p.cur.kind == tokAssign:
 		return "a comparison is written =="
+	case p.lex.mode != inText && strings.Contains(p.lex.src[p.lex.opened:p.cur.start], "\n"):
+		line := int(p.cur.head().line) - strings.Count(p.lex.src[p.lex.opened:p.cur.start], "\n")
+		return fmt.Sprintf("is the %s of line %d closed?", p.lex.src[p.lex.opened:p.lex.opened+2], line)
 	case p.cur.kind == tokName && p.prev == tokString:
 		return "text that holds one kind of quote stands between the other kind"
 	}
@@ -390,7 +393,9 @@ func refusedTag(name string) string {
 		return "templates are not translated"
 	case "debug":
 		return "use log() to look at a value"
-	case "snapshot", "materialization", "docs":
+	case "snapshot":
+		return "rbt keeps no snapshots: write an incremental model that appends what changed"
+	case "materialization", "docs":
 		return "this block of dbt has no meaning in rbt"
 	}
 	return ""

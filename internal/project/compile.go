@@ -68,9 +68,26 @@ func (p *Project) CompileText(ctx context.Context, file, text string, line int, 
 func (r *rendering) compile(ctx context.Context, t *jinja.Template) (*Compiled, diag.List) {
 	res, err := r.render(ctx, t)
 	if err != nil {
-		return nil, r.p.masked(asList(err, diag.Pos{File: t.File()}))
+		return nil, r.p.masked(r.p.packageHints(asList(err, diag.Pos{File: t.File()})))
 	}
 	return r.compiled(res), nil
+}
+
+// packageHints says of a name that is not known and stands before a dot that
+// packages of dbt are not there.
+func (p *Project) packageHints(list diag.List) diag.List {
+	for i, d := range list {
+		name, ok := strings.CutSuffix(d.Msg, "' is undefined")
+		text, known := p.SourceText(d.Pos.File)
+		if d.Code != diag.UndefinedName || d.Hint != "" || !ok || !known {
+			continue
+		}
+		at := offsetOf(text, d.Pos)
+		if name = strings.TrimPrefix(name, "'"); at >= 0 && strings.HasPrefix(text[at:], name+".") {
+			list[i] = d.WithHint("rbt has no packages; what it has of them are dbt.… and dbt_utils.…; copy the macro into macros/ and call it without %s.", name)
+		}
+	}
+	return list
 }
 
 // masked takes the secrets out of diagnostics.

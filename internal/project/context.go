@@ -112,6 +112,14 @@ func (r *Relation) Attr(name string) (any, bool) {
 	return nil, false
 }
 
+// Described gives the name and what a relation has.
+func (r *Relation) Described() (string, []string) {
+	return r.String(), []string{"identifier", "name", "render", "schema", "table", "type"}
+}
+
+// Missing knows nothing.
+func (r *Relation) Missing() string { return "" }
+
 // textArg gives an argument that must be text.
 func textArg(v any) (string, bool) {
 	s, ok := v.(string)

@@ -47,6 +47,12 @@ func (o *object) Attr(name string) (any, bool) {
 	return v, ok
 }
 
+// Described gives the name and what the object has.
+func (o *object) Described() (string, []string) { return o.name, sortedKeys(o.attrs) }
+
+// Missing knows nothing.
+func (o *object) Missing() string { return "" }
+
 func exceptionsObject() *object {
 	raise := func(c *jinja.Call) (any, error) {
 		msg := "the template raised an error"

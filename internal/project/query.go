@@ -15,6 +15,21 @@ import (
 type table struct {
 	names []string
 	rows  [][]any
+	// unread says that no query was run: the project is only compiled.
+	unread bool
+}
+
+// Described gives what messages call the table.
+func (t *table) Described() (string, []string) {
+	return "what run_query gives", []string{"column_names", "columns", "rows"}
+}
+
+// Missing says how to read what is there only when the model runs.
+func (t *table) Missing() string {
+	if t.unread {
+		return "nothing is read while the project is only compiled: put it between {% if execute %} and {% endif %}"
+	}
+	return ""
 }
 
 // String tells what it is.
@@ -87,6 +102,14 @@ type columnList struct{ t *table }
 
 // String tells what it is.
 func (l columnList) String() string { return "<columns>" }
+
+// Described gives what messages call the list.
+func (l columnList) Described() (string, []string) {
+	return "the list of columns of run_query", l.t.names
+}
+
+// Missing says how to read what is there only when the model runs.
+func (l columnList) Missing() string { return l.t.Missing() }
 
 // Len is the number of columns.
 func (l columnList) Len() int { return len(l.t.names) }
@@ -176,7 +199,7 @@ func (c *tableColumn) Attr(name string) (any, bool) {
 func (r *rendering) query(c *jinja.Call, sql string) (*table, error) {
 	r.queried = true
 	if r.o.Query == nil {
-		return &table{}, nil
+		return &table{unread: true}, nil
 	}
 	names, rows, err := r.o.Query(sql)
 	if err != nil {
