@@ -290,6 +290,10 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 	}
 	st, err := oneQuery(compiled.SQL)
 	p := placing{file: n.File, name: n.Name, compiled: compiled, text: st, names: c.names}
+	wrong := func(err error) error {
+		p.columns = c.columnsRead(n)
+		return placeError(err, p)
+	}
 	if err == nil {
 		err = s.checkQuery(ctx, st)
 	}
@@ -297,7 +301,7 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 		err = s.checkCasts(ctx, st, c.during == nil)
 	}
 	if err != nil {
-		return nil, placeError(err, p)
+		return nil, wrong(err)
 	}
 	if st.mentions("pivot", "pivot_wider") {
 		tables, err := c.e.parser.Tables(compiled.SQL)
@@ -308,15 +312,32 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 	if n.Model.Materialization == project.Ephemeral {
 		columns, err := s.Describe(ctx, st.text)
 		if err != nil {
-			return nil, placeError(err, p)
+			return nil, wrong(err)
 		}
 		return columns, nil
 	}
 	_, columns, err := materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced).Select(ctx, s)
 	if err != nil {
-		return nil, placeError(err, p)
+		return nil, wrong(err)
 	}
 	return columns, nil
+}
+
+// columnsRead gives the columns of all that a node reads, each once.
+func (c *checker) columnsRead(n *plan.Node) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	seen := map[string]bool{}
+	for _, ref := range n.Refs {
+		for _, column := range c.columns[relationKey(ref.Relation())] {
+			if !seen[column.Name] {
+				seen[column.Name] = true
+				names = append(names, column.Name)
+			}
+		}
+	}
+	return names
 }
 
 func declaredColumns(m *project.Model) []materialize.Declared {

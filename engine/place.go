@@ -21,6 +21,7 @@ type placing struct {
 	reads    []*relation
 	catalog  *catalog
 	names    []string // of relations that may have been meant; nil: those of the catalog
+	columns  []string // of what is read, where they are known
 }
 
 // placeError gives an error that came from running a compiled text the place in
@@ -48,6 +49,11 @@ func placeError(err error, p placing) error {
 	}
 	if e.Type == "Catalog" && strings.HasPrefix(e.NameType, "Table") && !strings.HasPrefix(e.NameType, "Table Function") {
 		e = p.relationMeant(e)
+	}
+	if e.Subtype == "COLUMN_NOT_FOUND" && len(p.columns) > 0 && diag.Nearest(e.Name, e.Candidates) == "" {
+		known := *e
+		known.Candidates = p.columns
+		e = &known
 	}
 	d := diag.Diagnostic{Code: codeOf(e), Msg: messageOf(e), Hint: hintOf(e), Pos: diag.Pos{File: p.file}}
 	offset, width, ok := p.offset(e)
@@ -85,7 +91,9 @@ func (p placing) offset(e *EngineError) (offset, width int, ok bool) {
 		return 0, 0, false
 	}
 	if e.Position < 0 {
-		offset, ok = p.onlyMention(e)
+		if offset, ok = p.onlyMention(e); !ok {
+			offset, ok = p.onlySetOperation(e)
+		}
 		return offset, p.tokenWidth(offset), ok
 	}
 	start := strings.Index(e.Statement, p.text.text)
@@ -121,6 +129,27 @@ func (p placing) onlyMention(e *EngineError) (int, bool) {
 		if word, ok := identifier(p.text.text, t); ok && strings.EqualFold(word, names[0][1]) {
 			at, found = t.start, found+1
 		}
+	}
+	return at, found == 1
+}
+
+// onlySetOperation finds the word that an error about a set operation means, where
+// the text has one.
+func (p placing) onlySetOperation(e *EngineError) (int, bool) {
+	if !strings.HasPrefix(e.Message, "Set operations can only apply") {
+		return 0, false
+	}
+	at, found := 0, 0
+	for i, t := range p.text.tokens {
+		word := strings.ToLower(p.text.text[t.start:t.end])
+		if t.kind != tokWord || word != "union" && word != "except" && word != "intersect" {
+			continue
+		}
+		// EXCEPT is also written behind a star.
+		if i > 0 && p.text.text[p.text.tokens[i-1].start:p.text.tokens[i-1].end] == "*" {
+			continue
+		}
+		at, found = t.start, found+1
 	}
 	return at, found == 1
 }
@@ -228,6 +257,12 @@ func messageOf(e *EngineError) string {
 
 // hintOf says what the engine thinks may have been meant.
 func hintOf(e *EngineError) string {
+	switch {
+	case e.Type == "Conversion":
+		return "try_cast(… as …) gives NULL where a value does not fit"
+	case strings.HasPrefix(e.Message, "Set operations can only apply"):
+		return "every SELECT of it gives the same number of columns, in one order; UNION ALL BY NAME goes by their names"
+	}
 	if len(e.Candidates) == 0 || e.Subtype == "NO_MATCHING_FUNCTION" {
 		if strings.Contains(e.Message, "max_temp_directory_size") {
 			return "the disk of target/ has no room left for the engine's temporary files: make room, or name another folder with --target-path; raising engine.memory_limit makes fewer of them"
@@ -251,6 +286,10 @@ func hintOf(e *EngineError) string {
 	}
 	if strings.HasPrefix(e.NameType, "Table") || strings.Contains(e.NameType, "Function") {
 		return ""
+	}
+	const shown = 20
+	if n := len(e.Candidates) - shown; n > 0 {
+		return fmt.Sprintf("there is %s, and %d more", strings.Join(e.Candidates[:shown], ", "), n)
 	}
 	return "there is " + strings.Join(e.Candidates, ", ")
 }
