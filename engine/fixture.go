@@ -288,7 +288,8 @@ func dictLiteral(d *jinja.Dict, typ string) (string, error) {
 		parts = append(parts, quoteIdent(name)+" := "+literal)
 		delete(given, strings.ToLower(name))
 	}
-	for _, name := range sortedKeys(given) {
+	if left := sortedKeys(given); len(left) > 0 {
+		name := left[0]
 		if near := diag.Nearest(name, names); near != "" {
 			return "", fmt.Errorf("%s has no field %q; did you mean %q?", typ, name, near)
 		}
