@@ -111,7 +111,8 @@ type catalogWriter struct {
 	c     *catalog
 	left  []string
 
-	changed map[*plan.Node]bool // made anew by this writer
+	changed map[*plan.Node]bool      // made anew by this writer
+	views   map[string][]catalogView // of the file, by name of the node in lower case
 }
 
 // bookSchema holds rbt's own notes in the catalog: which commit of each node its
@@ -136,38 +137,71 @@ func (w *catalogWriter) write(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := w.fillAtOnce(ctx, before); err != nil {
+		return err
+	}
+	return w.s.Exec(ctx, "CHECKPOINT")
+}
+
+// fillAtOnce makes all views in one transaction, which saves a write of the log
+// a view. What cannot be read can end a transaction: then the views are made one
+// by one.
+func (w *catalogWriter) fillAtOnce(ctx context.Context, before map[string]string) error {
+	if err := w.s.Exec(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	err := w.fill(ctx, before)
+	if err == nil && len(w.left) == 0 {
+		return w.s.Exec(ctx, "COMMIT")
+	}
+	if rerr := w.s.Exec(ctx, "ROLLBACK"); rerr != nil || ctx.Err() != nil {
+		return errors.Join(err, rerr)
+	}
+	w.left = nil
+	return w.fill(ctx, before)
+}
+
+// fill brings the views up to date with what is published.
+func (w *catalogWriter) fill(ctx context.Context, before map[string]string) error {
 	w.c = newCatalog(w.e.o.Project, w.g, w.e.parser, w.published)
 	w.changed = map[*plan.Node]bool{}
-	kept := map[string]bool{}
+	if err := w.readViews(ctx); err != nil {
+		return err
+	}
+	kept := map[string]string{"": w.state.Root}
 	for _, n := range w.g.Order() {
 		commit, ok := w.commit(n)
 		if !ok {
 			continue
 		}
-		kept[n.Name] = true
 		if before[n.Name] == commit && !w.reachesChanged(n) {
 			w.c.assume(n)
+			kept[n.Name] = commit
 			continue
 		}
-		if err := w.node(ctx, n, commit); err != nil {
+		made, err := w.node(ctx, n)
+		if err != nil {
 			return err
+		}
+		if made {
+			kept[n.Name] = commit
 		}
 	}
 	for _, name := range sortedKeys(before) {
-		if !kept[name] && name != "" {
+		if _, ok := kept[name]; !ok {
 			if err := w.drop(ctx, name); err != nil {
 				return err
 			}
 		}
 	}
-	return w.s.Exec(ctx, "CHECKPOINT")
+	return w.note(ctx, kept)
 }
 
 // book reads which commits the file holds; of a file that was made for another
 // place of the lake nothing is kept.
 func (w *catalogWriter) book(ctx context.Context) (map[string]string, error) {
 	for _, q := range []string{"CREATE SCHEMA IF NOT EXISTS " + bookSchema,
-		"CREATE TABLE IF NOT EXISTS " + bookSchema + ".published(name VARCHAR, folder VARCHAR, commit VARCHAR)"} {
+		"CREATE TABLE IF NOT EXISTS " + bookSchema + ".published(name VARCHAR, commit VARCHAR)"} {
 		if err := w.s.Exec(ctx, q); err != nil {
 			return nil, err
 		}
@@ -183,17 +217,19 @@ func (w *catalogWriter) book(ctx context.Context) (map[string]string, error) {
 	if root, ok := before[""]; ok && root != w.state.Root {
 		return nil, fmt.Errorf("it was made for the lake %s", root)
 	}
-	if len(before) == 0 {
-		return before, w.note(ctx, "", "", w.state.Root)
-	}
 	return before, nil
 }
 
-func (w *catalogWriter) note(ctx context.Context, name, folder, commit string) error {
-	if err := w.s.Exec(ctx, "DELETE FROM "+bookSchema+".published WHERE name = "+quoteText(name)); err != nil {
+// note writes down which commits the views were made from.
+func (w *catalogWriter) note(ctx context.Context, commits map[string]string) error {
+	if err := w.s.Exec(ctx, "DELETE FROM "+bookSchema+".published"); err != nil {
 		return err
 	}
-	return w.s.Exec(ctx, fmt.Sprintf("INSERT INTO %s.published VALUES (%s, %s, %s)", bookSchema, quoteText(name), quoteText(folder), quoteText(commit)))
+	rows := make([]string, 0, len(commits))
+	for _, name := range sortedKeys(commits) {
+		rows = append(rows, "("+quoteText(name)+", "+quoteText(commits[name])+")")
+	}
+	return w.s.Exec(ctx, "INSERT INTO "+bookSchema+".published VALUES "+strings.Join(rows, ", "))
 }
 
 func (w *catalogWriter) published(n *plan.Node) (publishedNode, bool, error) {
@@ -228,10 +264,10 @@ func (w *catalogWriter) reachesChanged(n *plan.Node) bool {
 }
 
 // node makes the views of a node. That it cannot be read is noted and no error.
-func (w *catalogWriter) node(ctx context.Context, n *plan.Node, commit string) error {
+func (w *catalogWriter) node(ctx context.Context, n *plan.Node) (made bool, err error) {
 	w.changed[n] = true
 	if err := w.drop(ctx, n.Name); err != nil {
-		return err
+		return false, err
 	}
 	folder := ""
 	if at := strings.LastIndexByte(n.Display(), '.'); at > 0 {
@@ -248,7 +284,7 @@ func (w *catalogWriter) node(ctx context.Context, n *plan.Node, commit string) e
 			}
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 		if err != nil {
 			var d diag.Diagnostic
@@ -257,10 +293,10 @@ func (w *catalogWriter) node(ctx context.Context, n *plan.Node, commit string) e
 				text = d.Msg
 			}
 			w.left = append(w.left, r.name+": "+strings.SplitN(text, "\n", 2)[0])
-			return nil
+			return false, nil
 		}
 	}
-	return w.note(ctx, n.Name, folder, commit)
+	return true, nil
 }
 
 // isPublished reports whether the receipt of a node holds a relation: an ingest
@@ -283,26 +319,41 @@ func (w *catalogWriter) isSource(schema, name string) bool {
 	return ok
 }
 
-// drop removes what the file holds of a node.
-func (w *catalogWriter) drop(ctx context.Context, name string) error {
-	var views []string
-	prefix := strings.ToLower(name) + "__"
-	err := w.s.Query(ctx, "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal AND lower(view_name) = "+quoteText(strings.ToLower(name))+
-		" OR starts_with(lower(view_name), "+quoteText(prefix)+")", func(v []any) error {
-		if schema, view := v[0].(string), v[1].(string); !w.isSource(schema, view) || schema == "main" {
-			views = append(views, relationName(schema, view))
+// readViews lists the views of the file, once: asking for those of a node would
+// look at all of them each time.
+func (w *catalogWriter) readViews(ctx context.Context) error {
+	w.views = map[string][]catalogView{}
+	return w.s.Query(ctx, "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL", func(v []any) error {
+		view := catalogView{schema: v[0].(string), name: v[1].(string)}
+		key := strings.ToLower(view.name)
+		w.views[key] = append(w.views[key], view)
+		// What an ingest publishes besides its root belongs to it as well.
+		if node, _, ok := strings.Cut(key, "__"); ok {
+			w.views[node] = append(w.views[node], view)
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	for _, view := range views {
-		if err := w.s.Exec(ctx, "DROP VIEW IF EXISTS "+view); err != nil {
+}
+
+// catalogView is a view of the file.
+type catalogView struct{ schema, name string }
+
+// drop removes what the file holds of a node.
+func (w *catalogWriter) drop(ctx context.Context, name string) error {
+	key := strings.ToLower(name)
+	for _, v := range w.views[key] {
+		if v.schema != "main" && w.isSource(v.schema, v.name) {
+			continue
+		}
+		if other := w.g.Lookup(v.name); other != nil && !strings.EqualFold(other.Name, name) {
+			continue
+		}
+		if err := w.s.Exec(ctx, "DROP VIEW IF EXISTS "+relationName(v.schema, v.name)); err != nil {
 			return err
 		}
 	}
-	return w.s.Exec(ctx, "DELETE FROM "+bookSchema+".published WHERE name = "+quoteText(name))
+	delete(w.views, key)
+	return nil
 }
 
 // assume takes a node's views for made.
