@@ -10,6 +10,7 @@ import (
 	"rbt/internal/plan"
 	"rbt/internal/project"
 	"rbt/materialize"
+	"rbt/materialize/ingest"
 )
 
 // builder builds one step.
@@ -26,9 +27,8 @@ type builder struct {
 	volatile string
 	// appending says that the Source holds only new rows.
 	appending bool
-	// records gives what an ingest read, which says more than the rows of all its
-	// tables together; nil for all else.
-	records func() int64
+	// loaded gives the figures of an ingest; nil for all else.
+	loaded func() ingest.Stats
 }
 
 // build makes the data of a step and publishes it after its audit.
@@ -91,8 +91,12 @@ func (b *builder) unitTests(ctx context.Context) error {
 func (b *builder) publish(p materialize.Published) {
 	n := b.result
 	n.Status, n.Rows, n.Bytes = StatusSuccess, p.Rows, p.Bytes
-	if b.records != nil {
-		n.Rows = b.records()
+	if b.loaded != nil {
+		// The records say more than the rows of all tables together.
+		n.Rows = b.loaded().Records
+		if rejects := b.loaded().Rejects; rejects > 0 {
+			n.Notes = append(n.Notes, fmt.Sprintf("records set aside: %d; ref('%s._rejects') says why", rejects, n.Name))
+		}
 	}
 	if p.Manifest != nil && p.Receipt.Form == lake.FormIncremental {
 		n.Parts = len(p.Manifest.Parts)

@@ -81,7 +81,8 @@ func (b *builder) ingest(ctx context.Context) (materialize.Source, error) {
 		}
 		b.appending = job.Previous != nil && !b.run.o.FullRefresh
 	}
-	b.records = func() int64 { return job.Stats().Records }
+	b.result.Incremental = b.appending
+	b.loaded = job.Stats
 	return job, nil
 }
 

@@ -92,7 +92,7 @@ func runPlan(ctx context.Context, sys *system, o planOptions) error {
 // planVerb says what will be done with a step, in one word.
 func planVerb(s *plan.Step) string {
 	switch {
-	case s.Action == plan.ActionRun && s.Incremental:
+	case s.Action == plan.ActionRun && s.Appends:
 		return "append"
 	case s.Action == plan.ActionRun:
 		return "build"

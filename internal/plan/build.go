@@ -100,6 +100,8 @@ func (p *Plan) makeSteps() {
 			s.Receipt, s.parts, s.damage = &held.Receipt, held.Manifest, held.Damage
 			s.Incremental = n.incremental() && !p.ids.o.FullRefresh && held.Receipt.Form == lake.FormIncremental &&
 				held.Manifest != nil && held.Damage == nil && !held.Foreign
+			s.Appends = s.Incremental || n.materialization() == project.Ingest && n.appends() && !p.ids.o.FullRefresh &&
+				held.Receipt.Form == lake.FormIngest && held.Manifest != nil && held.Damage == nil && !held.Foreign
 		}
 	}
 }

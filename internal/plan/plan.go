@@ -119,6 +119,9 @@ type Step struct {
 	Reasons []string // why, at least one
 	// Incremental says that an increment is appended rather than a full build made.
 	Incremental bool
+	// Appends says that what is published stays and parts are added to it: an
+	// increment, or an ingest of new files.
+	Appends bool
 	// After lists what must be over before this one: steps that it reads, and
 	// what stands above unselected nodes in between. Numbers above that of the
 	// last step are those of Plan.Relays. Ascending.

@@ -145,7 +145,7 @@ func (c *compiler) recordPolicies(t *recType, r *Record) {
 
 func (c *compiler) clash(second, first Text, what string) {
 	d := diag.Errorf(diag.IngestNameClash, second.Pos, "%s %s has the same name as %s after normalising", what, second.Value, first.Value)
-	c.list = append(c.list, d.WithHint("rename one of them; a field keeps its key with path:").WithNote(first.Pos, "%s stands here", first.Value))
+	c.list = append(c.list, d.WithHint("rename one of them, and write its key under `path:`").WithNote(first.Pos, "%s stands here", first.Value))
 }
 
 // lookup resolves a record type; what says which key names it.

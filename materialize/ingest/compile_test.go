@@ -17,11 +17,11 @@ func TestMistakesAreFoundAtCompile(t *testing.T) {
 	}{
 		{"unknown record type", "root r\nrecord r\nref a autor\nrecord author", []string{`m.sql:3:7 RBT7001 reference a names the record type "autor", which is not declared (did you mean author?)`}},
 		{"unknown root", "root q\nrecord r", []string{`m.sql:1:6 RBT7001 root names the record type "q", which is not declared (did you mean r?)`}},
-		{"clashing columns", "root r\nrecord r\nfield a.b integer\nfield A_B integer", []string{"m.sql:4:7 RBT7002 field A_B has the same name as a.b after normalising (rename one of them; a field keeps its key with path:)"}},
-		{"keys that normalise to one", "root r\nrecord r\nfield co$t varchar\nfield co#t varchar", []string{"m.sql:4:7 RBT7002 field co#t has the same name as co$t after normalising (rename one of them; a field keeps its key with path:)"}},
-		{"a reference against a field", "root r\nrecord r\nfield x_sid integer\nref x r", []string{"m.sql:4:5 RBT7002 reference x has the same name as x_sid after normalising (rename one of them; a field keeps its key with path:)"}},
-		{"a count against a field", "root r\nrecord r\nfield x_count integer\nchild x integer", []string{"m.sql:4:7 RBT7002 count of the child x has the same name as x_count after normalising (rename one of them; a field keeps its key with path:)"}},
-		{"records that differ in case", "root r\nrecord r\nrecord R", []string{"m.sql:3:8 RBT7002 record R has the same name as r after normalising (rename one of them; a field keeps its key with path:)"}},
+		{"clashing columns", "root r\nrecord r\nfield a.b integer\nfield A_B integer", []string{"m.sql:4:7 RBT7002 field A_B has the same name as a.b after normalising (rename one of them, and write its key under `path:`)"}},
+		{"keys that normalise to one", "root r\nrecord r\nfield co$t varchar\nfield co#t varchar", []string{"m.sql:4:7 RBT7002 field co#t has the same name as co$t after normalising (rename one of them, and write its key under `path:`)"}},
+		{"a reference against a field", "root r\nrecord r\nfield x_sid integer\nref x r", []string{"m.sql:4:5 RBT7002 reference x has the same name as x_sid after normalising (rename one of them, and write its key under `path:`)"}},
+		{"a count against a field", "root r\nrecord r\nfield x_count integer\nchild x integer", []string{"m.sql:4:7 RBT7002 count of the child x has the same name as x_count after normalising (rename one of them, and write its key under `path:`)"}},
+		{"records that differ in case", "root r\nrecord r\nrecord R", []string{"m.sql:3:8 RBT7002 record R has the same name as r after normalising (rename one of them, and write its key under `path:`)"}},
 		{"a child of the root against a record", "root r\nrecord r\nchild x -> x\nrecord x", []string{"m.sql:4:8 RBT7002 the relations x (children of r) and x (record) have the same name (rename one of them; a child keeps its key with path:)"}},
 		{"an output that spells another", "root r\nrecord r\nrecord a\nchild b {\nfield x integer\nchild c integer\n}\nrecord a__b\nchild c integer", []string{
 			"m.sql:8:8 RBT7002 the relations a.b (children of a) and a__b (record) have the same name (rename one of them; a child keeps its key with path:)",
@@ -47,7 +47,7 @@ func TestMistakesAreFoundAtCompile(t *testing.T) {
 			`m.sql:2:10 RBT7006 dedup cannot be "sometimes" (one of: content_id, by_value, none)`, `m.sql:3:15 RBT7006 on_bad_record cannot be "drop" (one of: quarantine, fail)`,
 			`m.sql:4:13 RBT7006 max_rejects cannot be "many" (for example 1000 or 0.1%)`, `m.sql:5:16 RBT7006 unknown_fields cannot be "captur" (did you mean capture?)`,
 			`m.sql:6:13 RBT7007 input.record_path: "data" does not start with $ (for example $, $.data[*] or $.pages[*].items[*])`}},
-		{"the same member twice", "root r\nrecord r\nfield a integer\nchild a integer", []string{"m.sql:4:7 RBT7002 child a has the same name as a after normalising (rename one of them; a field keeps its key with path:)"}},
+		{"the same member twice", "root r\nrecord r\nfield a integer\nchild a integer", []string{"m.sql:4:7 RBT7002 child a has the same name as a after normalising (rename one of them, and write its key under `path:`)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, list := Compile(parseSpec(c.src))

@@ -169,6 +169,7 @@ type seen struct {
 	elem      *seen
 	distinct  map[[16]byte]struct{} // contents of objects, up to maxDistinct
 	saturated bool
+	cells     bool // of a CSV file: all is text, whatever it spells
 }
 
 // maxDistinct bounds how many contents are told apart at one place.
@@ -246,6 +247,7 @@ func (s *sampler) lookObject(at *seen) {
 
 func (s *sampler) lookText(at *seen, text []byte) {
 	if s.cells {
+		at.cells = true
 		low := strings.ToLower(string(text))
 		if low == "true" || low == "false" {
 			at.bools++

@@ -317,6 +317,8 @@ func (v *seen) fieldType() (typ, remark string) {
 	switch {
 	case kinds == 0:
 		return "json", "; AMBIGUOUS: only null was seen"
+	case kinds > 1 && v.cells:
+		return "varchar", fmt.Sprintf("; %d of them are no numbers", v.bools+v.strings)
 	case kinds > 1:
 		return "json", fmt.Sprintf("; AMBIGUOUS: %d booleans, %d numbers, %d strings, %d objects, %d lists", v.bools, v.ints+v.fracs, v.strings, v.objects, v.arrays)
 	case v.objects > 0:
