@@ -29,17 +29,23 @@ func newTestResult(t *project.Test, n *plan.TestNode) *TestResult {
 	return out
 }
 
-// testLabel is how a test is called under the line of its node: not_null(id).
+// testLabel is how a test is called under the line of its node: not_null(id),
+// after its name where the user gave it one.
 func testLabel(t *project.Test) string {
+	label := t.Kind
 	switch {
 	case len(t.Columns) > 0:
-		return t.Kind + "(" + strings.Join(t.Columns, ", ") + ")"
+		label += "(" + strings.Join(t.Columns, ", ") + ")"
 	case t.Kind == "expression":
-		return t.Kind + "(" + firstRunes(strings.Join(strings.Fields(t.Args.SQL), " "), 40) + ")"
+		label += "(" + firstRunes(strings.Join(strings.Fields(t.Args.SQL), " "), 40) + ")"
 	case t.Node == "":
 		return t.Name
 	}
-	return t.Kind
+	// Names that rbt makes begin with the kind.
+	if !strings.HasPrefix(t.Name, t.Kind+"_") && t.Name != t.Kind {
+		label = t.Name + ": " + label
+	}
+	return label
 }
 
 // evaluate asks a test. part, where it is not nil, is asked in place of the
@@ -269,8 +275,12 @@ func (q *asking) sample(ctx context.Context, c check) error {
 	for i := range columns {
 		names[i] = fmt.Sprintf("c%d", i)
 	}
+	most := sampleRows
+	if q.test.Limit > 0 {
+		most = min(most, q.test.Limit)
+	}
 	query := fmt.Sprintf("SELECT %s FROM (SELECT * FROM (%s\n) AS v(%s) ORDER BY ALL LIMIT %d) ORDER BY ALL",
-		strings.Join(list, ", "), c.Rows, strings.Join(names, ", "), sampleRows)
+		strings.Join(list, ", "), c.Rows, strings.Join(names, ", "), most)
 	return q.session.Query(ctx, query, func(v []any) error {
 		row := make([]string, len(v))
 		for i := range v {
