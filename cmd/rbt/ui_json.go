@@ -78,6 +78,8 @@ type jsonProgress struct {
 	FilesTotal int64    `json:"files_total,omitempty"`
 	Bytes      int64    `json:"bytes,omitempty"`
 	BytesTotal int64    `json:"bytes_total,omitempty"`
+	Records    int64    `json:"records,omitempty"`
+	Rejects    int64    `json:"rejects,omitempty"`
 }
 
 type jsonProblem struct {
@@ -128,7 +130,7 @@ func toJSON(e engine.Event) jsonEvent {
 			j.Message = nodeLine(e, 0, palette{})
 		}
 		switch {
-		case e.Kind == engine.EventNodeStarted:
+		case e.Kind == engine.EventNodeStarted, e.Kind == engine.EventNodeProgress:
 			j.Node.Status = ""
 		case isBad(e.Node.Status):
 			j.Level = "error"
@@ -197,7 +199,7 @@ func toJSONTest(t *engine.TestResult) jsonTest {
 }
 
 func toJSONProgress(p *engine.Progress) *jsonProgress {
-	j := &jsonProgress{Rows: p.Rows, Files: p.Files, FilesTotal: p.FilesTotal, Bytes: p.Bytes, BytesTotal: p.BytesTotal}
+	j := &jsonProgress{Rows: p.Rows, Files: p.Files, FilesTotal: p.FilesTotal, Bytes: p.Bytes, BytesTotal: p.BytesTotal, Records: p.Records, Rejects: p.Rejects}
 	if p.Share >= 0 {
 		j.Share = &p.Share
 	}

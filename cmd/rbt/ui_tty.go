@@ -189,11 +189,19 @@ func (r *runningNode) line(now time.Time) string {
 	if pr.Share >= 0 {
 		s += fmt.Sprintf("  %3.0f%%", 100*min(1, pr.Share))
 	}
-	if pr.Rows > 0 {
+	if pr.Records > 0 {
+		s += "  " + count(pr.Records, "record")
+	} else if pr.Rows > 0 {
 		s += "  " + count(pr.Rows, "row")
+	}
+	if pr.Rejects > 0 {
+		s += "  " + count(pr.Rejects, "reject")
 	}
 	if pr.FilesTotal > 0 {
 		s += fmt.Sprintf("  %d of %s", pr.Files, count(pr.FilesTotal, "file"))
+	}
+	if pr.BytesTotal > 0 {
+		s += fmt.Sprintf("  %s of %s", bytesText(pr.Bytes), bytesText(pr.BytesTotal))
 	}
 	return s
 }
