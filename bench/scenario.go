@@ -23,6 +23,7 @@ func scenarios() []scenario {
 		{"f", "assertions and unit tests", runAssertions},
 		{"g", "ingest of nested and flat records", runIngest},
 		{"h", "the same under a memory limit of 1 GB", runMemory},
+		{"i", "ingests under memory limits, at two sizes, and large appends", runBigIngest},
 	}
 }
 
