@@ -29,9 +29,10 @@ type check struct {
 	Rows     string
 	Checked  string
 	Expected string
-	// Footer is the column whose NULL count alone decides, so that the footers of
-	// files can answer in place of a scan; nil for every other check.
-	Footer *lake.Column
+	// Nulls is the column whose number of NULLs is the number of violations, and
+	// Set the one whose values are the rows looked at: what the footers of files
+	// can tell without a scan. Nil where it is something else.
+	Nulls, Set *lake.Column
 }
 
 // Count is the query that gives the number of violations, at most limit where
@@ -73,11 +74,16 @@ func genericCheck(t *project.Test, s subject, parent string, now time.Time) (che
 	if err != nil {
 		return check{}, err
 	}
+	if t.Where == "" && len(a.columns) == 1 {
+		switch {
+		case t.Kind == "not_null":
+			c.Nulls = &a.columns[0]
+		case c.Checked != "":
+			c.Set = &a.columns[0]
+		}
+	}
 	if c.Checked == "" {
 		c.Checked = "SELECT count(*) FROM " + a.from
-	}
-	if t.Where == "" && t.Kind == "not_null" {
-		c.Footer = &a.columns[0]
 	}
 	return c, nil
 }

@@ -61,9 +61,10 @@ type relation struct {
 	// parents are the relations that a bound view reads, with the versions that
 	// they had then: a view over a relation that changed must be made again.
 	parents map[*relation]int
-	table   *fileTable // of a source, once it was bound
-	plain   bool       // reads Parquet files of the lake and nothing else
-	footers *footers   // of these files; nil where a row is more than a row of a file
+	table   *fileTable    // of a source, once it was bound
+	plain   bool          // reads Parquet files of the lake and nothing else
+	footers *footers      // of these files; nil where a row is more than a row of a file
+	columns []lake.Column // once a test asked for them
 }
 
 func relationKey(schema, name string) string {
@@ -287,7 +288,7 @@ func (c *catalog) create(ctx context.Context, s *session, r *relation, query str
 		return err
 	}
 	r.version++
-	r.bound, r.parents, r.plain, r.footers = true, parents, plain, nil
+	r.bound, r.parents, r.plain, r.footers, r.columns = true, parents, plain, nil, nil
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"rbt/internal/diag"
+	"rbt/internal/lake"
 	"rbt/internal/plan"
 	"rbt/internal/project"
 	"rbt/materialize"
@@ -136,24 +137,35 @@ func (q *asking) answer(ctx context.Context, part *subject) error {
 
 // count counts violations and the rows looked at, by the footers where they
 // know.
-func (q *asking) count(ctx context.Context, c check) (err error) {
-	if c.Footer != nil {
-		nulls, rows, exact, err := q.footers.nulls(ctx, q.session, *c.Footer)
-		if err != nil {
+func (q *asking) count(ctx context.Context, c check) error {
+	var known *lake.Column
+	for _, column := range []*lake.Column{c.Nulls, c.Set} {
+		if column != nil {
+			known = column
+		}
+	}
+	var nulls, rows int64
+	exact := false
+	var err error
+	if known != nil {
+		if nulls, rows, exact, err = q.footers.nulls(ctx, q.session, *known); err != nil {
 			return err
 		}
-		if exact {
-			if q.test.Limit > 0 {
-				nulls = min(nulls, int64(q.test.Limit))
-			}
-			q.result.Failures, q.result.Checked = nulls, rows
-			return nil
+	}
+	if exact && c.Nulls != nil {
+		if q.test.Limit > 0 {
+			nulls = min(nulls, int64(q.test.Limit))
 		}
+		q.result.Failures, q.result.Checked = nulls, rows
+		return nil
 	}
 	if q.result.Failures, err = q.number(ctx, c.Count(q.test.Limit)); err != nil {
 		return err
 	}
-	if c.Checked != "" {
+	switch {
+	case exact:
+		q.result.Checked = rows - nulls
+	case c.Checked != "":
 		q.result.Checked, err = q.number(ctx, c.Checked)
 	}
 	return err
@@ -203,12 +215,20 @@ func (q *asking) subject(ctx context.Context, part *subject) (subject, error) {
 	if about.Source != nil {
 		schema, name = about.Source.Group, about.Source.Name
 	}
-	from := relationName(schema, name)
-	columns, err := q.run.columns(ctx, q.session, from)
-	out := subject{from: from, columns: columns}
-	if r, ok := q.run.catalog.lookup(schema, name); ok {
+	out := subject{from: relationName(schema, name)}
+	r, ok := q.run.catalog.lookup(schema, name)
+	if ok {
 		r.mu.Lock()
-		out.footers = r.footers
+		out.footers, out.columns = r.footers, r.columns
+		r.mu.Unlock()
+	}
+	if out.columns != nil {
+		return out, nil
+	}
+	var err error
+	if out.columns, err = q.run.columns(ctx, q.session, out.from); err == nil && ok {
+		r.mu.Lock()
+		r.columns = out.columns
 		r.mu.Unlock()
 	}
 	return out, err
