@@ -1,0 +1,1 @@
+{% macro cents(c) %}{{ c }} * 100{% endmacro %}

@@ -1,0 +1,4 @@
+---
+description: how many are old
+---
+select count(*) as n from {{ ref('old') }}

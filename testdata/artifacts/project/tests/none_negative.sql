@@ -1,0 +1,1 @@
+select * from {{ ref('report') }} where n < 0
