@@ -250,9 +250,27 @@ func (c *cleaner) pins() {
 			_ = c.lake.fs.Remove(c.lake.abs(rel))
 		case err == nil && held:
 			if sameFile(fl, lock) {
-				c.removeAll(rel)
+				c.deadPins(rel)
 			}
 			_ = fl.Unlock()
 		}
+	}
+}
+
+// deadPins removes a folder of pins whose lock is held here. The lock goes last:
+// while a pin is left it says whose it was.
+func (c *cleaner) deadPins(rel string) {
+	entries, err := c.lake.fs.ReadDir(c.lake.abs(rel))
+	if err != nil {
+		c.out.Warnings = append(c.out.Warnings, fmt.Sprintf("list %s: %v", rel, err))
+		return
+	}
+	for _, e := range entries {
+		if e.Name() != pinLock && !c.remove(path.Join(rel, e.Name())) {
+			return
+		}
+	}
+	if c.remove(path.Join(rel, pinLock)) {
+		c.remove(rel)
 	}
 }
