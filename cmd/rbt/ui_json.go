@@ -65,6 +65,9 @@ type jsonTest struct {
 	Expected string     `json:"expected,omitempty"`
 	Columns  []string   `json:"columns,omitempty"`
 	Sample   [][]string `json:"sample,omitempty"`
+	Found    string     `json:"found,omitempty"`
+	Compiled string     `json:"compiled_path,omitempty"`
+	Stored   string     `json:"failing_rows_path,omitempty"`
 	Seconds  float64    `json:"elapsed_seconds"`
 	Late     bool       `json:"after_publish,omitempty"`
 
@@ -187,7 +190,7 @@ func toJSONTest(t *engine.TestResult) jsonTest {
 	j := jsonTest{
 		ID: t.ID, Name: t.Name, Node: t.Node, Kind: t.Kind, Label: t.Label, Status: string(t.Status), Severity: "error",
 		Failures: t.Failures, Expected: t.Expected, Columns: t.Columns, Sample: t.Sample, Seconds: t.Elapsed.Seconds(), Late: t.AfterPublish,
-		Problems: problemsOf(t.Err),
+		Found: t.Found, Compiled: t.Compiled, Stored: t.Stored, Problems: problemsOf(t.Err),
 	}
 	if t.Severity == diag.Warning {
 		j.Severity = "warn"
