@@ -25,6 +25,7 @@ type builder struct {
 	text     statement
 	reads    []*relation // what the SQL reads
 	volatile string
+	asked    string // why a query of the template makes the text volatile
 	// appending says that the Source holds only new rows.
 	appending bool
 	// loaded gives the figures of an ingest; nil for all else.
@@ -208,7 +209,7 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 }
 
 func (b *builder) volatility(compiled *project.Compiled, tables plan.Tables) string {
-	for _, why := range []string{compiled.Volatile, tables.Volatile, b.step.Node.Volatile} {
+	for _, why := range []string{compiled.Volatile, tables.Volatile, b.step.Node.Volatile, b.asked} {
 		if why != "" {
 			return why
 		}
@@ -246,7 +247,12 @@ func (b *builder) recompile(ctx context.Context) (*project.Compiled, error) {
 	}
 	compiled, problems := b.run.e.o.Project.Compile(ctx, b.step.Node.Model, project.CompileOptions{
 		Incremental: b.step.Incremental, RunStartedAt: b.run.o.RunStartedAt, InvocationID: b.run.o.InvocationID,
-		Query: func(sql string) ([]string, [][]any, error) { return b.session.readOnly(ctx, sql) },
+		Query: func(sql string) ([]string, [][]any, error) {
+			if tables, err := b.run.e.parser.Tables(sql); err == nil && tables.Volatile != "" {
+				b.asked = "a query of its template " + tables.Volatile
+			}
+			return b.session.readOnly(ctx, sql)
+		},
 		Log: func(msg string, info bool, _ diag.Pos) {
 			level := "debug"
 			if info {
@@ -258,7 +264,7 @@ func (b *builder) recompile(ctx context.Context) (*project.Compiled, error) {
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	return compiled, nil
+	return compiled, lateRefs(b.step.Node, compiled)
 }
 
 // place gives an error of the engine the place in the user's file.
@@ -276,7 +282,10 @@ func (b *builder) explain(ctx context.Context, err error) error {
 	var drift *materialize.DriftError
 	var failed *auditError
 	var fault *materialize.FaultError
+	var damaged *lake.DamageError
 	switch {
+	case errors.As(err, &damaged):
+		return damaged.Diagnostic()
 	case errors.As(err, &fault):
 		return inFile(fault.Diagnostic(), b.step.Node.File)
 	case errors.As(err, &failed):

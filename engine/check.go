@@ -286,7 +286,11 @@ func (c *checker) model(ctx context.Context, s *session, n *plan.Node) error {
 // are known only when it runs.
 func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *project.Compiled) ([]lake.Column, error) {
 	if compiled.Queried {
-		return nil, nil
+		told, err := c.recompile(ctx, s, n, compiled)
+		if told == nil || err != nil {
+			return nil, err
+		}
+		compiled = told
 	}
 	st, err := oneQuery(compiled.SQL)
 	p := placing{file: n.File, name: n.Name, compiled: compiled, text: st, names: c.names}

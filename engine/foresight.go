@@ -2,7 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 
+	"rbt/internal/diag"
 	"rbt/internal/plan"
 	"rbt/internal/project"
 )
@@ -59,6 +63,53 @@ func (c *checker) increment(ctx context.Context, s *session, n *plan.Node) error
 	}
 	_, err := c.bind(ctx, s, n, n.Increment)
 	return err
+}
+
+// errNeedsRows is given to a template that asks for rows where there are none.
+var errNeedsRows = errors.New("rows are known only when the model runs")
+
+// recompile renders a model whose template asks the database. Columns can be told
+// before anything is published, rows cannot: then the result is nil.
+func (c *checker) recompile(ctx context.Context, s *session, n *plan.Node, compiled *project.Compiled) (*project.Compiled, error) {
+	needsRows := false
+	told, problems := c.e.o.Project.Compile(ctx, n.Model, project.CompileOptions{
+		Incremental: compiled == n.Increment, RunStartedAt: c.e.o.Now(),
+		Query: func(sql string) ([]string, [][]any, error) {
+			if word, ok := firstWord(sql); !ok || word != "describe" {
+				needsRows = true
+				return nil, nil, errNeedsRows
+			}
+			return s.readOnly(ctx, sql)
+		},
+	})
+	if needsRows {
+		return nil, nil
+	}
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	return told, lateRefs(n, told)
+}
+
+// lateRefs refuses references that a template met only now that it could ask the
+// database: nothing made sure that they are there.
+func lateRefs(n *plan.Node, compiled *project.Compiled) error {
+	var problems diag.List
+	for _, ref := range compiled.Refs {
+		known := slices.ContainsFunc(n.Refs, func(r project.Ref) bool {
+			return r.Node == ref.Node && r.Output == ref.Output && r.Source == ref.Source
+		})
+		if known {
+			continue
+		}
+		call := "ref('" + ref.Node + "')"
+		if group, table, ok := strings.Cut(ref.Node, "."); ok && ref.Source {
+			call = "source('" + group + "', '" + table + "')"
+		}
+		problems = append(problems, diag.Errorf(diag.LateRef, ref.Pos, "%s is met only when %s runs, so it is no dependency", call, n.Name).
+			WithHint("name it where it is always met: -- depends_on: {{ %s }}", call))
+	}
+	return problems.Err()
 }
 
 // foresee binds what the run will build, before anything is built, so that a

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"rbt/internal/diag"
 	"rbt/internal/lake"
 	"rbt/internal/plan"
 	"rbt/internal/project"
@@ -112,9 +113,12 @@ func (r *reader) changed(reads []*relation) bool {
 // ShowOptions say of what rows are shown: the result of a model's SQL (Node), or
 // that of a text (Compiled). Nothing is published.
 type ShowOptions struct {
-	Graph     *plan.Graph
-	Node      *plan.Node
-	Compiled  *project.Compiled
+	Graph    *plan.Graph
+	Node     *plan.Node
+	Compiled *project.Compiled
+	// Recompile renders the text anew where its template asks the database, with
+	// what answers its queries; nil for a node.
+	Recompile func(query project.QueryFunc) (*project.Compiled, diag.List)
 	DeferLake *lake.Lake // nil if nothing is deferred
 	Limit     int        // rows; 0 is all
 }
@@ -188,6 +192,13 @@ func (v *shower) rows(ctx context.Context) (*Rows, error) {
 }
 
 func (v *shower) compiled(ctx context.Context, compiled *project.Compiled, p *placing) (*Rows, error) {
+	if compiled.Queried {
+		var err error
+		if compiled, err = v.recompile(ctx, compiled); err != nil {
+			return nil, err
+		}
+		p.compiled = compiled
+	}
 	st, err := oneQuery(compiled.SQL)
 	if err != nil {
 		return nil, err
@@ -210,6 +221,26 @@ func (v *shower) compiled(ctx context.Context, compiled *project.Compiled, p *pl
 		return nil, err
 	}
 	return v.read(ctx, st.text)
+}
+
+// recompile renders a text whose template asks the database.
+func (v *shower) recompile(ctx context.Context, compiled *project.Compiled) (*project.Compiled, error) {
+	again := v.o.Recompile
+	refs := compiled.Refs
+	if n := v.o.Node; n != nil {
+		refs = n.Refs
+		again = func(query project.QueryFunc) (*project.Compiled, diag.List) {
+			return v.e.o.Project.Compile(ctx, n.Model, project.CompileOptions{RunStartedAt: v.e.o.Now(), Query: query})
+		}
+	}
+	if again == nil {
+		return compiled, nil
+	}
+	if _, err := v.catalog.bindRefs(ctx, v.session, refs); err != nil {
+		return nil, err
+	}
+	told, problems := again(func(sql string) ([]string, [][]any, error) { return v.session.readOnly(ctx, sql) })
+	return told, problems.Err()
 }
 
 func (v *shower) read(ctx context.Context, query string) (*Rows, error) {

@@ -144,6 +144,7 @@ func (s *session) inline(ctx context.Context, text string) (*project.Compiled, e
 // stdout as well.
 func (s *session) writeCompiled(selection plan.Selection, state *lake.State, print bool) error {
 	var written []*plan.Node
+	var open []string
 	for _, n := range selection.Nodes {
 		if n.Model == nil || n.Full == nil {
 			continue
@@ -152,6 +153,12 @@ func (s *session) writeCompiled(selection plan.Selection, state *lake.State, pri
 			return s.fail(err)
 		}
 		written = append(written, n)
+		if n.Full.Queried {
+			open = append(open, n.Name)
+		}
+	}
+	if len(open) > 0 && !s.o.quiet {
+		s.tell(fmt.Sprintf("What the templates of %s ask the database is settled when they run; here every query gave nothing.", shorten(open, 8)))
 	}
 	if print && len(written) == 1 {
 		_, err := io.WriteString(s.out, compiledNow(written[0], state).SQL+"\n")
@@ -160,7 +167,7 @@ func (s *session) writeCompiled(selection plan.Selection, state *lake.State, pri
 	if s.o.quiet {
 		return nil
 	}
-	_, err := fmt.Fprintf(s.errOut, "Compiled %s into %s\n", count(int64(len(written)), "model"), filepath.Join(s.p.TargetDir, "compiled"))
+	_, err := fmt.Fprintf(s.errOut, "Compiled %s into %s\n", count(int64(len(written)), "model"), s.sys.shown(filepath.Join(s.p.TargetDir, "compiled")))
 	return err
 }
 

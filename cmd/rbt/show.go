@@ -9,7 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"rbt/engine"
+	"rbt/internal/diag"
 	"rbt/internal/plan"
+	"rbt/internal/project"
 )
 
 // defaultLimit is how many rows show prints, as in dbt.
@@ -105,6 +107,9 @@ func runShow(ctx context.Context, sys *system, o showOptions) error {
 		}
 		if show.Compiled, err = s.inline(ctx, o.inline); err != nil {
 			return err
+		}
+		show.Recompile = func(query project.QueryFunc) (*project.Compiled, diag.List) {
+			return s.p.CompileText(ctx, inlineFile, o.inline, 1, project.CompileOptions{RunStartedAt: s.started, InvocationID: s.invocationID, Query: query})
 		}
 	} else if show.Graph, show.Node, err = s.oneNode(ctx, o.selected); err != nil {
 		return err

@@ -52,6 +52,20 @@ func (s *system) abs(path string) (string, error) {
 	return filepath.Join(wd, path), nil
 }
 
+// shown gives a path as a person reads it: relative where it lies below the
+// working directory.
+func (s *system) shown(path string) string {
+	wd, err := s.workDir()
+	if err != nil {
+		return path
+	}
+	rel, err := filepath.Rel(wd, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return path
+	}
+	return rel
+}
+
 func (s *system) envSet(name string) bool {
 	v, ok := s.env(name)
 	return ok && v != ""

@@ -48,6 +48,7 @@ const (
 	SecretUsed    Code = "RBT2025" // a secret outside of project.yml
 	BadCall       Code = "RBT2026" // arguments that a function of rbt cannot take
 	BadMacro      Code = "RBT2027" // a test block without its parameters, or with a name that rbt has
+	LateRef       Code = "RBT2028" // a reference that is met only when the model runs, and is no dependency
 )
 
 // Graph and selection.

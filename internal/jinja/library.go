@@ -135,6 +135,9 @@ func (r *run) global(t *Template, name string) (any, bool, error) {
 		}
 	}
 	if v, ok := r.globals[name]; ok {
+		if lazy, ok := v.(Lazy); ok {
+			v = lazy()
+		}
 		v, err := normal(v)
 		return v, true, err
 	}

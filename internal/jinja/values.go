@@ -103,6 +103,10 @@ type Object interface {
 	fmt.Stringer
 }
 
+// Lazy is a global whose value is asked for when a template uses its name, so that
+// the host learns that it does.
+type Lazy func() any
+
 // Callable is an Object that can be called.
 type Callable interface {
 	Object

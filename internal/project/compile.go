@@ -19,8 +19,11 @@ type CompileOptions struct {
 	Log          func(msg string, info bool, pos diag.Pos) // nil drops messages
 	// Query runs a read-only query for run_query; nil while only dependencies
 	// are sought (run_query then gives an empty result and execute is false).
-	Query func(sql string) (columns []string, rows [][]any, err error)
+	Query QueryFunc
 }
+
+// QueryFunc runs one read-only query of a template.
+type QueryFunc func(sql string) (columns []string, rows [][]any, err error)
 
 // Ref is one reference found while compiling: a model, seed or ingest output
 // (Source false) or a source table.

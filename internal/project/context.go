@@ -75,7 +75,11 @@ func (r *rendering) globals() map[string]any {
 	g := maps.Clone(base)
 	g["run_started_at"] = &clock{r: r}
 	g["invocation_id"] = &invocation{r: r}
-	g["execute"] = r.o.Query != nil
+	// What a template does only when it runs is not known before.
+	g["execute"] = jinja.Lazy(func() any {
+		r.queried = true
+		return r.o.Query != nil
+	})
 	if r.m != nil {
 		g["this"] = &Relation{Schema: "main", Name: r.m.Name, This: true}
 		g["model"] = &modelObject{m: r.m, p: r.p}
