@@ -218,7 +218,10 @@ func (s *session) fresherSources(ctx context.Context, o pastOptions) (map[string
 	}
 	status := map[string]string{}
 	for id, at := range now {
-		if old, known := before[id]; !known || at.After(old) {
+		// Between two checks a source that only the later one knows is news;
+		// against now one that was never checked says nothing.
+		old, known := before[id]
+		if at.After(old) && (known || dir != s.p.TargetDir) {
 			status[id] = "fresher"
 		}
 	}

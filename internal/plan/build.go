@@ -282,7 +282,7 @@ func (p *Plan) checkPublished(o Options) diag.List {
 
 // checkSomething reports a selection of which nothing can be built or tested.
 func (p *Plan) checkSomething(o Options) diag.List {
-	if len(o.Select) == 0 || p.Selected.Nothing || len(p.Steps)+len(p.Late)+len(p.UnitTests) > 0 {
+	if len(o.Select) == 0 || p.Selected.Nothing || p.Selected.Past || len(p.Steps)+len(p.Late)+len(p.UnitTests) > 0 {
 		return nil
 	}
 	for _, n := range p.Selected.Nodes {

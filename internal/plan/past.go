@@ -35,7 +35,7 @@ func (x *index) ask(t term) {
 			x.results, err = x.past.Results()
 		}
 	case bySourceStatus:
-		hint = "source_status: looks at target/sources.json: run `rbt source freshness` before, and again now"
+		hint = "source_status: compares with target/sources.json: run `rbt source freshness` first"
 		if given = x.past.Sources != nil; given {
 			x.sources, err = x.past.Sources()
 		}

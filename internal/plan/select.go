@@ -43,6 +43,8 @@ type Selection struct {
 	// Nothing says that a state:, result: or source_status: term left nothing,
 	// which is an answer and no mistake.
 	Nothing bool
+	// Past says that a term compared with an earlier command.
+	Past bool
 }
 
 // Select picks nodes and tests. A test belongs to the selection if a term picks
@@ -76,6 +78,7 @@ func (g *Graph) Select(s Selectors) (Selection, diag.List) {
 		return Selection{}, diags
 	}
 	sel := x.selection(ofKind)
+	sel.Past = x.metPast
 	if !ofKind.empty() || len(s.Select)+len(s.Exclude)+len(kinds) == 0 && named == "" {
 		return sel, diags
 	}

@@ -268,7 +268,7 @@ func TestSelectErrors(t *testing.T) {
 		{"result:fail+", "", "error[RBT3014]: selector \"result:fail+\" has nothing to compare with\n" +
 			"  help: result: looks at target/run_results.json of the last run: run first\n"},
 		{"source_status:fresher+", "", "error[RBT3014]: selector \"source_status:fresher+\" has nothing to compare with\n" +
-			"  help: source_status: looks at target/sources.json: run `rbt source freshness` before, and again now\n"},
+			"  help: source_status: compares with target/sources.json: run `rbt source freshness` first\n"},
 		{"stg_orders,marts", "", "error[RBT3013]: --select \"stg_orders,marts\" selects nothing\n" +
 			"  help: a comma means both, a blank either: no node is selected by all of what the commas join\n"},
 		{"orders", "+customers", "error[RBT3013]: --exclude +customers leaves nothing of the selection\n"},
