@@ -74,7 +74,7 @@ func runClean(ctx context.Context, sys *system, o commonOptions) error {
 		return w.fail(fmt.Errorf("remove %s: %w", dir, err))
 	}
 	if !w.o.quiet {
-		_, err = fmt.Fprintf(w.out, "Removed %s\n", dir)
+		_, err = fmt.Fprintf(w.out, "Removed %s\n", w.sys.shown(dir))
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 // unreachable are the codes that no script can meet, and why.
 var unreachable = map[string]string{
+	"RBT4023": "every format that can be declared can be read",
 	"RBT5001": "needs a second process that is still running: TestSecondRunIsRefused",
 	"RBT5012": "needs a run that removes what another one reads: the suite of package materialize",
 	"RBT5013": "needs a file system that refuses a step: the suite of package materialize",
