@@ -46,12 +46,16 @@ func run(out string) error {
 	if err := writeCSV(filepath.Join(landing, "products.csv"), productHeader, s.productRows()); err != nil {
 		return err
 	}
+	m := newMarket(s)
 	for d := range days + 1 {
 		dir := landing
 		if d == days {
 			dir = late
 		}
 		if err := s.writeDay(dir, d); err != nil {
+			return err
+		}
+		if err := m.writeDay(dir, s.start.AddDate(0, 0, d)); err != nil {
 			return err
 		}
 	}
