@@ -115,7 +115,7 @@ func (b *bench) compareWith(c comparison, phases *[]string) error {
 
 // ingestTwice loads n and 2n records: memory must not follow.
 func (b *bench) ingestTwice() error {
-	n := b.size(400_000, 1000)
+	n := b.size(2_000_000, 1000) // above both limits, so that what is left would be growth
 	return b.twoSizes("peak memory of an ingest at N and 2N nested records", n, func(path string, n int) error {
 		return writeRecords(path, n, &recordWriter{}, crystal(max(1, n/2)))
 	}, fmt.Sprintf(nestedFront, "$data/%s", ""))
