@@ -130,7 +130,8 @@ func (r *result) text() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "(%s) %s\n", r.Scenario, r.Case)
 	if r.NotMeasured != "" {
-		fmt.Fprintf(&out, "    not measured: %s\n", r.NotMeasured)
+		first, _, _ := strings.Cut(r.NotMeasured, "\n")
+		fmt.Fprintf(&out, "    not measured: %s\n", first)
 		return out.String()
 	}
 	if len(r.Sides) > 0 {

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"path/filepath"
-)
+import "path/filepath"
 
 // wideSQL makes 17 columns of the raw orders' 11.
 const wideSQL = `select
@@ -122,34 +119,5 @@ func runMemory(b *bench) error {
 			return err
 		}
 	}
-	return b.largeIngest()
-}
-
-// largeIngest loads 10 GB of nested records in little memory.
-func (b *bench) largeIngest() error {
-	records := b.size(8_500_000, 2000)
-	if b.opt.growth {
-		return nil // scenario g has it
-	}
-	dir, err := b.dir("large-ingest")
-	if err != nil {
-		return err
-	}
-	if err := writeRecords(filepath.Join(dir, "nested.ndjson"), records, &recordWriter{}, crystal(max(1, records/2))); err != nil {
-		return err
-	}
-	project := filepath.Join(dir, "project")
-	p := neutral{
-		name: "records", data: dir, engine: []string{"memory_limit: 1GB"},
-		models: []model{{name: "loaded", front: fmt.Sprintf(nestedFront, "$data/nested.ndjson", "memory_limit: 256MB\n")}},
-	}
-	if err := p.writeRbt(project); err != nil {
-		return err
-	}
-	s := b.rbtSide("rbt", project, p)
-	s.outputs, s.once = nil, true
-	return b.compare(comparison{
-		name: "ingest of " + count(records, "nested record") + ", memory_limit 1GB and 256MB", sides: []side{s},
-		targets: []target{{side: "rbt", metric: peak, max: 1_800_000_000}},
-	})
+	return nil
 }
