@@ -208,7 +208,9 @@ func scanTokens(sql string) ([]token, error) {
 	if i := strings.IndexByte(sql, 0); i >= 0 {
 		return nil, &sqlProblem{code: diag.SQLSyntax, offset: i, msg: "a NUL byte in the SQL text"}
 	}
-	var tokens []token
+	// A token with the blank after it is some five bytes long.
+	const bytesPerToken = 5
+	tokens := make([]token, 0, len(sql)/bytesPerToken+1)
 	s := scanner{sql: sql}
 	for {
 		if err := s.skipBlank(); err != nil {
