@@ -124,5 +124,6 @@ func (s *sink) value() any {
 }
 
 func (s *sink) result() *Result {
-	return &Result{Text: s.b.String(), Spans: s.spans}
+	// A project keeps the spans of all its models: no room that none needs.
+	return &Result{Text: s.b.String(), Spans: append([]Span(nil), s.spans...)}
 }
