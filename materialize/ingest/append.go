@@ -170,7 +170,12 @@ func (m *merger) storedConflicts(ctx context.Context, t *recType) error {
 			names, conds = append(names, text(f.name)), append(conds, c)
 		}
 	}
+	// Stored lists keep no hash of their own: where every field agrees, it is
+	// one of them.
 	name := "'metadata'"
+	if lists := metadataLists(t); len(lists) > 0 {
+		name = text(strings.Join(lists, " or "))
+	}
 	if len(conds) > 0 {
 		name = choose(conds, names, name)
 	}
@@ -195,6 +200,17 @@ func (m *merger) storedConflicts(ctx context.Context, t *recType) error {
 		return *found
 	}
 	return nil
+}
+
+// metadataLists are the names of the lists in a record's metadata.
+func metadataLists(t *recType) []string {
+	var names []string
+	for _, l := range t.lists {
+		if l.meta {
+			names = append(names, l.name)
+		}
+	}
+	return names
 }
 
 // storedIDs are the ids that stored records of a group have taken, as rows

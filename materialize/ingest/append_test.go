@@ -221,6 +221,20 @@ func TestAppendSequence(t *testing.T) {
 	}
 }
 
+// TestAppendConflictNamesLists: where stored metadata differs in a list only, the
+// list is named.
+func TestAppendConflictNamesLists(t *testing.T) {
+	l := newPublished(t, "mode append\nroot r\nrecord r\nfield a integer\nmeta field m varchar\nmeta child tags varchar")
+	in := t.TempDir()
+	contents := map[string]string{"1.ndjson": `{"a":1,"m":"x","tags":["p"]}`}
+	if err := l.load(&Job{Files: writeFiles(t, in, contents)}); err != nil {
+		t.Fatal(err)
+	}
+	contents["2.ndjson"] = `{"a":1,"m":"x","tags":["q"]}`
+	err := l.load(&Job{Files: writeFiles(t, in, contents)})
+	wantDiag(t, err, diag.IngestConflict, "2.ndjson:1", "r: the metadata field tags differs from that of the same content, which is stored")
+}
+
 func TestAppendPromotesAndFindsTakenIDs(t *testing.T) {
 	l := newPublished(t, "mode append\nroot r\nrecord r\nfield a integer\nfield code varchar\nref next r\nid from=code base=x series=1")
 	in := t.TempDir()
