@@ -192,8 +192,8 @@ func TestCatalogReader(t *testing.T) {
 	}()
 	queries := map[string]string{
 		"SELECT count(*) AS n, count(DISTINCT n) AS d FROM m": "{'n': 100, 'd': 1}",
-		"SELECT s % 4950 AS s FROM v":                          "{'s': 0}",
-		"SELECT count(*) % 10 AS n FROM log":                   "{'n': 0}",
+		"SELECT s % 4950 AS s FROM v":                         "{'s': 0}",
+		"SELECT count(*) % 10 AS n FROM log":                  "{'n': 0}",
 	}
 	for rounds := 0; ; rounds++ {
 		for _, query := range sortedKeys(queries) {
