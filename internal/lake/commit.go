@@ -1,7 +1,9 @@
 package lake
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -169,11 +171,11 @@ func (l *Lake) MakeStaging(p Place, runID string) (string, error) {
 	dir := l.abs(p.Staging(runID))
 	err := l.fs.MkdirAll(dir)
 	for range stagingTries {
-		if !notExist(err) {
+		if !notExist(err) && !errors.Is(err, fs.ErrExist) {
 			break
 		}
 		// Another node of the run has just removed the folders above, which
-		// were empty.
+		// were empty: before they were entered, or after they were found there.
 		err = l.fs.MkdirAll(dir)
 	}
 	if err != nil {
