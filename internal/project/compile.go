@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +77,13 @@ func (r *rendering) compile(ctx context.Context, t *jinja.Template) (*Compiled, 
 	return r.compiled(res), nil
 }
 
+// notOfDBT reports whether a name is one that dbt gives to templates and rbt does
+// not have.
+func notOfDBT(name string) bool {
+	return slices.Contains([]string{"graph", "flags", "dbt_version", "selected_resources", "metric", "invocation_args_dict",
+		"thread_id", "schema", "database", "dbt_metadata_envs", "store_result", "api"}, name)
+}
+
 // packageHints says of a name that is not known and stands before a dot that
 // packages of dbt are not there.
 func (p *Project) packageHints(list diag.List) diag.List {
@@ -85,8 +93,12 @@ func (p *Project) packageHints(list diag.List) diag.List {
 		if d.Code != diag.UndefinedName || d.Hint != "" || !ok || !known {
 			continue
 		}
-		at := offsetOf(text, d.Pos)
-		if name = strings.TrimPrefix(name, "'"); at >= 0 && strings.HasPrefix(text[at:], name+".") {
+		name = strings.TrimPrefix(name, "'")
+		if notOfDBT(name) {
+			list[i] = d.WithHint("dbt gives %s to templates, rbt does not", name)
+			continue
+		}
+		if at := offsetOf(text, d.Pos); at >= 0 && strings.HasPrefix(text[at:], name+".") {
 			list[i] = d.WithHint("rbt has no packages; what it has of them are dbt.… and dbt_utils.…; copy the macro into macros/ and call it without %s.", name)
 		}
 	}

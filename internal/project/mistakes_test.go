@@ -58,3 +58,22 @@ func TestMistakes(t *testing.T) {
 		})
 	}
 }
+
+// TestPackageHints checks what is said of names that dbt, or a package of it, has.
+func TestPackageHints(t *testing.T) {
+	p := good(t, small)
+	for text, want := range map[string]string{
+		"{{ audit_helper.compare() }}":                  "rbt has no packages; what it has of them are dbt.… and dbt_utils.…; copy the macro into macros/ and call it without audit_helper.",
+		"{{ graph.nodes }}":                             "dbt gives graph to templates, rbt does not",
+		"{{ dbt_utils.stars(ref('base')) }}":            "did you mean 'star'?",
+		"{{ target.nmae }}":                             "did you mean 'name'?",
+		"{{ run_query('select 1').columns[0] }}":        "nothing is read while the project is only compiled: put it between {% if execute %} and {% endif %}",
+		"{% set x = run_query('a') %}{{ x.rows.nope }}": "",
+		"{{ wholly_unknown_thing }}":                    "",
+	} {
+		_, list := compileText(&rendering{p: p, m: p.model(t, "base")}, text)
+		if len(list) != 1 || list[0].Hint != want {
+			t.Errorf("%s: got %v", text, list)
+		}
+	}
+}
