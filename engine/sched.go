@@ -248,8 +248,11 @@ func (r *scheduler) ranks() []int {
 	depth := r.depthFirst()
 	byRank := slices.Clone(order)
 	slices.SortFunc(byRank, func(a, b int) int {
-		if r.jobs[a].urgent != r.jobs[b].urgent {
-			return map[bool]int{true: -1, false: 1}[r.jobs[a].urgent]
+		switch {
+		case r.jobs[a].urgent && !r.jobs[b].urgent:
+			return -1
+		case r.jobs[b].urgent && !r.jobs[a].urgent:
+			return 1
 		}
 		if length[a] != length[b] {
 			return length[b] - length[a]
