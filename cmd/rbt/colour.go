@@ -14,4 +14,3 @@ func (p palette) red(s string) string    { return p.paint("31", s) }
 func (p palette) green(s string) string  { return p.paint("32", s) }
 func (p palette) yellow(s string) string { return p.paint("33", s) }
 func (p palette) bold(s string) string   { return p.paint("1", s) }
-func (p palette) dim(s string) string    { return p.paint("2", s) }
