@@ -32,8 +32,7 @@ func (e *encoder) members(s *shape, fr *frame, n *objNode, at string) bool {
 			if bit := uint64(1) << (i & 63); e.seen[seen+i>>6]&bit == 0 {
 				e.seen[seen+i>>6] |= bit
 			} else {
-				e.fail(reasonDuplicate, "the key %q stands twice in one object", n.entries[i].key)
-				return e.under(n.entries[i].key)
+				return e.fail(reasonDuplicate, "the key %q stands twice in one object", n.entries[i].key)
 			}
 			if !e.value(s, fr, &n.entries[i], at) {
 				return e.under(n.entries[i].key)
