@@ -92,8 +92,9 @@ func (x *index) matches(t term) bitset {
 }
 
 // lookup gives the items with a name, below a folder, or with folders and name
-// joined by dots, each with or without the project's name in front. Sources are
-// found by source: only.
+// joined by dots, each with or without the project's name in front; that name
+// alone is none, so that a project may have a model called like itself. Sources
+// are found by source: only.
 func (x *index) lookup(name string) []int {
 	if x.named == nil {
 		x.named = map[string][]int{}
@@ -120,13 +121,6 @@ func (x *index) lookup(name string) []int {
 	found := x.named[name]
 	if rest, ok := strings.CutPrefix(name, x.project+"."); ok {
 		found = slices.Concat(found, x.named[rest])
-	}
-	if name == x.project {
-		for i := range x.items {
-			if x.items[i].kind != KindSource {
-				found = append(slices.Clip(found), i)
-			}
-		}
 	}
 	return found
 }

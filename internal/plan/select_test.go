@@ -109,7 +109,7 @@ func TestSelect(t *testing.T) {
 		{"staging.stg_orders", "stg_orders | "},
 		{"shop.staging.stg_orders", "stg_orders | "},
 		{"shop.staging", "stg_customers stg_orders | "},
-		{"shop", "Größe countries customers orders revenue stg_customers stg_orders | " + allTests},
+		{"shop.*", "Größe countries customers orders revenue stg_customers stg_orders | " + allTests},
 		{"marts.*", "customers orders revenue | adds_up not_null_orders_id positive_total relationships_orders_customers"},
 		{"marts.finance", "revenue | positive_total"},
 		{"stg_*", "stg_customers stg_orders | "},
@@ -204,6 +204,23 @@ func TestSelectWithFlags(t *testing.T) {
 	}
 }
 
+// A model called like the project is that model alone.
+func TestSelectProjectName(t *testing.T) {
+	g, diags := newGraph("shop", "", []*Node{model("", "shop"), model("", "b"), model("x", "c")}, nil)
+	if len(diags) > 0 {
+		t.Fatal(diags)
+	}
+	for words, want := range map[string]string{"shop": "shop | ", "shop.shop": "shop | ", "shop.b": "b | ", "shop.x": "c | ", "shop.*": "b c shop | "} {
+		sel, diags := g.Select(Selectors{Select: []string{words}})
+		if len(diags) > 0 {
+			t.Fatal(diags)
+		}
+		if diff := cmp.Diff(want, short(sel)); diff != "" {
+			t.Errorf("%s: %s", words, diff)
+		}
+	}
+}
+
 func TestSelectErrors(t *testing.T) {
 	for _, tc := range []struct {
 		words, exclude string
@@ -211,6 +228,8 @@ func TestSelectErrors(t *testing.T) {
 	}{
 		{"no_such_model", "", "error[RBT3012]: selector \"no_such_model\" matches nothing: no model, seed, test or folder has this name\n" +
 			"  help: `rbt ls` lists what there is\n"},
+		{"shop", "", "error[RBT3012]: selector \"shop\" matches nothing: no model, seed, test or folder has this name\n" +
+			"  help: the project has this name; shop.* selects all of it\n"},
 		{"stg_oders+", "", "error[RBT3012]: selector \"stg_oders+\" matches nothing: no model, seed, test or folder has this name\n" +
 			"  help: did you mean stg_orders?\n"},
 		{"orders a,bb", "", "error[RBT3012]: selector \"a\" matches nothing: no model, seed, test or folder has this name\n" +

@@ -17,6 +17,9 @@ func (x *index) unknown(t term) diag.Diagnostic {
 		if n := x.g.Lookup(t.value); n != nil && n.Kind == KindSource {
 			return d.WithHint("a source is selected with source:%s", n.Name)
 		}
+		if strings.ToLower(t.value) == x.project {
+			return d.WithHint("the project has this name; %s.* selects all of it", x.g.project)
+		}
 	}
 	value := t.value
 	if t.method == byPath {
