@@ -56,6 +56,9 @@ func (e *Engine) WriteCatalog(ctx context.Context, g *plan.Graph, state *lake.St
 			}
 		}
 	}()
+	if err := removeDeadCatalogs(filepath.Dir(temp)); err != nil {
+		return nil, err
+	}
 	if err := copyFile(final, temp); err != nil {
 		return nil, fmt.Errorf("copy %s: %w", final, err)
 	}
@@ -82,6 +85,26 @@ func (e *Engine) WriteCatalog(ctx context.Context, g *plan.Graph, state *lake.St
 		}
 	}
 	return w.left, nil
+}
+
+// removeDeadCatalogs removes what writers left that were killed. The caller holds
+// the lake's lock, so that none of them is at work; and a catalog that was not
+// finished is stale, so that the next run comes here.
+func removeDeadCatalogs(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("list unfinished catalogs: %w", err)
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if !strings.HasPrefix(name, "catalog-") || !strings.Contains(name, ".tmp") {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove an unfinished catalog: %w", err)
+		}
+	}
+	return nil
 }
 
 // copyFile copies a file that may not exist.
