@@ -25,8 +25,15 @@ func (f fields) columns(name string) []columnSpec {
 	var out []columnSpec
 	switch n.Kind {
 	case yaml.MappingNode:
-		for _, p := range f.d.pairs(n) {
-			out = append(out, f.d.column(p.key, p.name, p.value))
+		pairs := f.d.pairs(n)
+		for i := 0; i < len(pairs); i++ {
+			if text, size := tornType(pairs[i:]); size > 0 {
+				f.d.badHint(pairs[i].value, "put it in quotes: '"+strings.ReplaceAll(text, "'", "''")+"'",
+					"%q is not a type: the comma in it ends the value", pairs[i].value.Value)
+				i += size
+				continue
+			}
+			out = append(out, f.d.column(pairs[i].key, pairs[i].name, pairs[i].value))
 		}
 	case yaml.SequenceNode:
 		for _, item := range n.Content {
@@ -83,7 +90,37 @@ func (d *decoder) typeText(n *yaml.Node) string {
 		d.bad(n, "%q is not a type: %s", text, problem)
 		return ""
 	}
+	if word := unknownType(text); word != "" {
+		hint := "the types are those of DuckDB"
+		if near := diag.Nearest(word, typeNames); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		d.badHint(n, hint, "%q is not a type: DuckDB has no type %s", text, word)
+		return ""
+	}
 	return text
+}
+
+// tornType puts together a type that stands without quotes in {…}, where YAML
+// takes its commas for ends of values and the rest for keys, as in
+// {a: DECIMAL(10,2)}. It gives the whole type and how many pairs after the first
+// belong to it, 0 if the first holds a type or is beyond repair.
+func tornType(pairs []pair) (text string, size int) {
+	first := pairs[0].value
+	if isNull(first) || first.Kind != yaml.ScalarNode || first.Style != 0 || typeProblem(first.Value) == "" {
+		return "", 0
+	}
+	text = first.Value
+	for i, p := range pairs[1:] {
+		if !isNull(p.value) || p.value.Value != "" {
+			return "", 0
+		}
+		text += "," + p.name
+		if typeProblem(text) == "" {
+			return text, i + 1
+		}
+	}
+	return "", 0
 }
 
 // distinctColumns reports names that differ only by case, which SQL takes for

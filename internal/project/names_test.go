@@ -31,6 +31,29 @@ func TestFolderProblem(t *testing.T) {
 	}
 }
 
+// TestUnknownType: a misspelt name is found at any depth, and nothing else is
+// taken for one.
+func TestUnknownType(t *testing.T) {
+	for text, want := range map[string]string{
+		"BIGINT": "", "bigint": "", "": "", "DECIMAL(18, 3)": "", "double precision": "", "INT[3][]": "", "timestamp with time zone": "",
+		`STRUCT(a INT, "b c" VARCHAR[])`: "", "ENUM('a', 'it''s')": "", "MAP(VARCHAR, INT[])": "", "ROW(INT, TIME WITH TIME ZONE)": "",
+		"STRUCT(bigintt INT)": "", "STRUCT(at TIMESTAMP WITH TIME ZONE, n DECIMAL(9,2))[]": "", "UNION(a INT, b MAP(INT, STRUCT(x DATE)))": "",
+		"character varying(10)": "", `"my type"`: "", `"NULL"`: "", "GEOMETRY('EPSG:4326')": "", "STRUCT(date DATE)": "", "BIT(3)": "",
+		"BIGINTT": "BIGINTT", "varchr(10)": "VARCHR", "integr[]": "INTEGR", "STRUCT(a INT, b INTT)": "INTT", "STRUCT(a STRUCT(b VARCHARR))": "VARCHARR",
+		"MAP(VARCHAR, INTT)": "INTT", "MAP(INTT, VARCHAR)": "INTT", "UNION(a DATEE[])": "DATEE", "5": "5", "ROW(INTT)": "INTT",
+	} {
+		if got := unknownType(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`(STRUCT|MAP|ROW|INT)?[a-z0-9 ()\[\],'"]{0,20}`).Draw(t, "type")
+		if typeProblem(text) == "" {
+			unknownType(text)
+		}
+	})
+}
+
 // TestTypeProblem: what stands in SQL unquoted can end no expression.
 func TestTypeProblem(t *testing.T) {
 	for text, ok := range map[string]bool{
