@@ -95,6 +95,8 @@ func (t *fileTable) scanJSONFiles(ctx context.Context) ([]*jsonFile, error) {
 type jsonColumn struct {
 	name, typ string
 	declared  bool
+	plan      *jsonPlan // of an inferred list or struct with JSON in it
+	planned   string    // the type by which values are read that were rewritten so
 }
 
 // jsonColumns gives the columns, declared ones first, then the keys in the order
@@ -105,11 +107,11 @@ func (t *fileTable) jsonColumns(files []*jsonFile, all *shape) ([]jsonColumn, di
 	known := map[string]bool{}
 	var names []string
 	for _, c := range t.columns {
-		typ := c.Type
-		if typ == "" {
-			typ = t.inferred(all, c.Name)
+		if c.Type == "" {
+			columns = append(columns, t.inferred(all, c.Name))
+		} else {
+			columns = append(columns, jsonColumn{name: c.Name, typ: c.Type, declared: true})
 		}
-		columns = append(columns, jsonColumn{c.Name, typ, c.Type != ""})
 		known[strings.ToLower(c.Name)] = true
 		names = append(names, c.Name)
 	}
@@ -135,7 +137,7 @@ func (t *fileTable) jsonColumns(files []*jsonFile, all *shape) ([]jsonColumn, di
 				problems = append(problems, t.problem(diag.SourceColumn, t.files[i], 0, "a key is empty and cannot be a column"))
 			case t.extra != "ignore":
 				known[lower] = true
-				columns = append(columns, jsonColumn{key, t.inferred(all, key), false})
+				columns = append(columns, t.inferred(all, key))
 			}
 		}
 		if f.root.wide && t.extra != "ignore" {
@@ -155,16 +157,20 @@ func (t *fileTable) jsonColumns(files []*jsonFile, all *shape) ([]jsonColumn, di
 	return columns, problems
 }
 
-// inferred is the type that all values under a key, in whatever case it is
-// spelled, allow without loss.
-func (t *fileTable) inferred(all *shape, name string) string {
+// inferred is a column of the type that all values under a key, in whatever case
+// it is spelled, allow without loss.
+func (t *fileTable) inferred(all *shape, name string) jsonColumn {
 	one := &shape{}
 	for _, key := range all.order {
 		if strings.EqualFold(key, name) {
 			one.merge(all.fields[key])
 		}
 	}
-	return one.sqlType()
+	c := jsonColumn{name: name, typ: one.sqlType()}
+	if c.typ != "JSON" {
+		c.plan, c.planned = planOf(one)
+	}
+	return c
 }
 
 // jsonGroups puts files together that can be read alike. Files that the engine
@@ -179,16 +185,17 @@ func (t *fileTable) jsonGroups(files []*jsonFile, columns []jsonColumn) ([]*json
 		}
 		quote := map[string]bool{} // by key
 		asJSON := map[string]bool{}
+		plans := map[string]*jsonPlan{}
 		for _, c := range columns {
 			key, ok := g.keys[strings.ToLower(c.name)]
 			if ok && f.root.fields[key].loses() && !floatTypes[strings.ToUpper(c.typ)] {
 				quote[key], g.quoted[strings.ToLower(c.name)] = true, true
-				asJSON[key] = c.typ == "JSON"
+				asJSON[key], plans[key] = c.typ == "JSON", c.plan
 			}
 		}
 		file := t.files[i]
 		if f.bom || len(quote) > 0 {
-			copied, err := t.rewriteJSON(file, quote, asJSON)
+			copied, err := t.rewriteJSON(file, quote, asJSON, plans)
 			if err != nil {
 				return nil, err
 			}
@@ -220,6 +227,8 @@ func (t *fileTable) jsonSelect(g *jsonGroup, columns []jsonColumn) string {
 		read, e := c.typ, "j."+quoteIdent(key)
 		nested := strings.ContainsAny(c.typ, "([") && !decimalType.MatchString(strings.ToUpper(c.typ)) || strings.EqualFold(c.typ, "JSON")
 		switch {
+		case g.quoted[lower] && c.plan != nil:
+			read, e = c.planned, "CAST("+e+" AS "+c.typ+")"
 		case g.quoted[lower] && nested:
 			read, e = "VARCHAR", "CAST("+e+" AS "+c.typ+")"
 		case g.quoted[lower] || c.declared && !nested:

@@ -39,6 +39,12 @@ func TestJSONTable(t *testing.T) {
 		{name: "long decimals stay", files: nd(`{"q":1.12345678901234567890123}`, `{"q":2}`), types: "q JSON", rows: []string{"1.12345678901234567890123", "2"}},
 		{name: "long decimals declared", files: nd(`{"q":1.12345678901234567890}`, `{"q":"2.5"}`), columns: "q: DECIMAL(38,20)", types: "q DECIMAL(38,20)",
 			rows: []string{"1.12345678901234567890", "2.50000000000000000000"}},
+		{name: "long decimals in a list", files: nd(`{"l":[12345678901234567890.5, null,-1]}`), types: "l JSON[]", rows: []string{"[12345678901234567890.5, NULL, -1]"}},
+		{name: "long decimals in a mixed list", files: nd(`{"mix":[1,{"z":123456789012345678901234567890.25}, "a"]}`), types: "mix JSON[]",
+			rows: []string{`[1, {"z":123456789012345678901234567890.25}, "a"]`}},
+		{name: "long decimals deep inside, beside escapes", files: nd(`{"o":{"k":"a\tb, \u00e9","l":[{"z":1.12345678901234567890123,"s":"x"},{"z":2}]}}`, `{"o":{"l":[]}}`),
+			types: "o STRUCT(k VARCHAR, l STRUCT(z JSON, s VARCHAR)[])",
+			rows:  []string{"{'k': 'a\tb, é', 'l': [{'z': 1.12345678901234567890123, 's': x}, {'z': 2, 's': NULL}]}", "{'k': NULL, 'l': []}"}},
 		{name: "structs and lists", files: nd(`{"s":{"a":1,"b":"x"},"l":[1,2]}`, `{"s":{"a":2.5,"c":[{"d":null}]},"l":[]}`, `{"s":null}`),
 			types: "s STRUCT(a DOUBLE, b VARCHAR, c STRUCT(d JSON)[]), l BIGINT[]",
 			rows:  []string{"{'a': 1.0, 'b': x, 'c': NULL}|[1, 2]", "{'a': 2.5, 'b': NULL, 'c': [{'d': NULL}]}|[]", "∅|∅"}},
@@ -213,7 +219,7 @@ func TestRewriteKeepsRecords(t *testing.T) {
 			}
 		}
 		b.WriteString("}")
-		out := rewriteRecord([]byte(b.String()), quote, asJSON)
+		out := rewriteRecord([]byte(b.String()), quote, asJSON, nil)
 		var got []string
 		for _, f := range fieldsOf(out) {
 			if !quote[f.key] || f.value[0] != '"' || string(f.value) == `"x y"` && !asJSON[f.key] || string(f.value) == `"a\nb\"c"` && !asJSON[f.key] {

@@ -49,6 +49,28 @@ func fieldsOf(record []byte) []jsonField {
 	}
 }
 
+// elementsOf takes an array, which was scanned before, apart.
+func elementsOf(array []byte) []jsonField {
+	s := &jsonScanner{text: array, line: 1}
+	var out []jsonField
+	s.pos++ // the bracket
+	for {
+		s.blank()
+		if s.pos >= len(s.text) || s.text[s.pos] == ']' {
+			return out
+		}
+		if s.text[s.pos] == ',' {
+			s.pos++
+			s.blank()
+		}
+		start := s.pos
+		if s.value(nil) != nil {
+			return out
+		}
+		out = append(out, jsonField{start: start, end: s.pos, value: array[start:s.pos]})
+	}
+}
+
 // texts are the ways in which the engine may give a value as text.
 func (f jsonField) texts() []string {
 	out := []string{string(f.value)}
@@ -70,8 +92,8 @@ func (f jsonField) texts() []string {
 // rewriteJSON copies a file to one record a line without byte order mark, in
 // which the values of some keys are text, spelled as they stand, since the
 // engine would round them. Strings stay what they are but where the text shall
-// be read as JSON again.
-func (t *fileTable) rewriteJSON(file string, quote, asJSON map[string]bool) (string, error) {
+// be read as JSON again. Under keys with a plan only what it names becomes text.
+func (t *fileTable) rewriteJSON(file string, quote, asJSON map[string]bool, plans map[string]*jsonPlan) (string, error) {
 	if err := os.MkdirAll(t.tempDir, 0o777); err != nil {
 		return "", fmt.Errorf("copy %s: %w", shownPath(t.project, file), err)
 	}
@@ -84,7 +106,7 @@ func (t *fileTable) rewriteJSON(file string, quote, asJSON map[string]bool) (str
 	defer out.Close()
 	w := bufio.NewWriterSize(out, 1<<18)
 	_, err = scanJSON(file, compressionOf(file, t.options), t.format == "ndjson", func(record []byte, _ int) {
-		_, _ = w.Write(rewriteRecord(record, quote, asJSON)) // the writer keeps its error for Flush
+		_, _ = w.Write(rewriteRecord(record, quote, asJSON, plans)) // the writer keeps its error for Flush
 		_ = w.WriteByte('\n')
 	})
 	if err == nil {
@@ -96,7 +118,7 @@ func (t *fileTable) rewriteJSON(file string, quote, asJSON map[string]bool) (str
 	return path, nil
 }
 
-func rewriteRecord(record []byte, quote, asJSON map[string]bool) []byte {
+func rewriteRecord(record []byte, quote, asJSON map[string]bool, plans map[string]*jsonPlan) []byte {
 	var b bytes.Buffer
 	at := 0
 	for _, f := range fieldsOf(record) {
@@ -105,8 +127,11 @@ func rewriteRecord(record []byte, quote, asJSON map[string]bool) []byte {
 			continue
 		}
 		b.Write(record[at:f.start])
-		encoded, _ := json.Marshal(string(f.value)) // a string always can
-		b.Write(encoded)
+		plan := plans[f.key]
+		if plan == nil {
+			plan = &jsonPlan{text: true}
+		}
+		plan.rewrite(&b, f.value)
 		at = f.end
 	}
 	b.Write(record[at:])

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// jsonPlan says which values below a place become text in a rewritten file: those
+// whose type is JSON. The engine would read them as doubles, and casts of text to
+// whole lists and structs neither keep digits nor escapes.
+type jsonPlan struct {
+	text   bool // the value itself
+	elem   *jsonPlan
+	fields map[string]*jsonPlan
+}
+
+// planOf gives the plan for values of a shape and the type by which the engine
+// then reads them; nil and the type of the shape where nothing becomes text.
+func planOf(s *shape) (plan *jsonPlan, read string) {
+	typ := s.typeOf()
+	if typ == "JSON" {
+		return &jsonPlan{text: true}, "VARCHAR"
+	}
+	switch s.kinds &^ jsonNull {
+	case jsonArray:
+		if elem, read := planOf(s.elem); elem != nil {
+			return &jsonPlan{elem: elem}, read + "[]"
+		}
+	case jsonObject:
+		fields := map[string]*jsonPlan{}
+		parts := make([]string, len(s.order))
+		for i, key := range s.order {
+			field, read := planOf(s.fields[key])
+			if field != nil {
+				fields[key] = field
+			}
+			parts[i] = quoteIdent(key) + " " + read
+		}
+		if len(fields) > 0 {
+			return &jsonPlan{fields: fields}, "STRUCT(" + strings.Join(parts, ", ") + ")"
+		}
+	}
+	return nil, typ
+}
+
+// rewrite writes a value, which was scanned before, as the plan has it.
+func (p *jsonPlan) rewrite(b *bytes.Buffer, value []byte) {
+	if p == nil || string(value) == "null" {
+		b.Write(value)
+		return
+	}
+	if p.text {
+		encoded, _ := json.Marshal(string(value)) // a string always can
+		b.Write(encoded)
+		return
+	}
+	at := 0
+	if p.elem != nil {
+		for _, f := range elementsOf(value) {
+			b.Write(value[at:f.start])
+			p.elem.rewrite(b, f.value)
+			at = f.end
+		}
+	} else {
+		for _, f := range fieldsOf(value) {
+			b.Write(value[at:f.start])
+			p.fields[f.key].rewrite(b, f.value)
+			at = f.end
+		}
+	}
+	b.Write(value[at:])
+}
