@@ -333,6 +333,9 @@ func gotText(t *engine.TestResult) string {
 	if t.Checked >= 0 {
 		of = " of " + count(t.Checked, "row")
 	}
+	if t.Kind == "unique" { // a failure is a key here, not a row
+		return fmt.Sprintf(" %s more than once%s%s", count(t.Failures, "key"), strings.Replace(of, " of ", " in ", 1), sampleHead(t))
+	}
 	return fmt.Sprintf(" %d%s that %s not%s", t.Failures, of, doVerb(t.Failures), sampleHead(t))
 }
 
