@@ -212,11 +212,14 @@ func TestProcessLimits(t *testing.T) {
 	before, files := d.content(), d.files("lake")
 	d.grow()
 	for _, node := range []string{"t", "p", "inc", "records"} {
-		o := d.limited("-f 400", "run", "-s", node, "--var", "n="+tooMany)
-		if o.code != exitFailed {
-			t.Errorf("%s under a limit of file size: %s", node, o)
+		// The higher limit is met by the engine's own threads, not by Go's.
+		for _, limit := range []string{"-f 400", "-f 2000"} {
+			o := d.limited(limit, "run", "-s", node, "--var", "n="+tooMany)
+			if o.code != exitFailed {
+				t.Errorf("%s under a limit of file size: %s", node, o)
+			}
+			says(t, strings.ToLower(o.stdout+o.stderr), "file too large", strings.ToLower(d.path("lake")), "ulimit -f")
 		}
-		says(t, strings.ToLower(o.stdout+o.stderr), "file too large", strings.ToLower(d.path("lake")), "ulimit -f")
 	}
 	for _, n := range []string{"9", "11", "12", "13", "14", "15", "16", "17", "18"} {
 		o := d.limited("-n "+n, "run", "-s", "t", "p", "records", "--force")

@@ -7,4 +7,7 @@ package main
 
 import "os"
 
-func main() { os.Exit(realMain(os.Args[1:], newSystem())) }
+func main() {
+	outliveLimits()
+	os.Exit(realMain(os.Args[1:], newSystem()))
+}
