@@ -369,6 +369,9 @@ func (a assertion) sequence() (check, error) {
 // million digits.
 var numberText = regexp.MustCompile(`^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$`)
 
+// dateText is how a date begins, or one of the words that DuckDB takes for one.
+var dateText = regexp.MustCompile(`^(?i)(\d{1,6}[-/]\d{1,2}[-/]\d{1,2}.*|-?infinity|epoch)$`)
+
 func isInteger(typ string) bool { return integerTypes[typ] }
 func isFloat(typ string) bool   { return typ == "DOUBLE" || typ == "FLOAT" }
 
@@ -414,6 +417,14 @@ func (a assertion) literal(text string) (string, error) {
 		return literal, nil
 	case isFloat(typ):
 		if !numberText.MatchString(text) && !slices.Contains([]string{"nan", "inf", "-inf", "infinity", "-infinity"}, strings.ToLower(text)) {
+			return "", a.wrongValue(text)
+		}
+	case typ == "DATE" || strings.HasPrefix(typ, "TIMESTAMP"):
+		if !dateText.MatchString(text) {
+			return "", a.wrongValue(text)
+		}
+	case typ == "BOOLEAN":
+		if !slices.Contains([]string{"true", "false", "t", "f", "yes", "no", "y", "n", "1", "0", "on", "off"}, strings.ToLower(text)) {
 			return "", a.wrongValue(text)
 		}
 	}

@@ -161,6 +161,8 @@ func TestAssertionMistakes(t *testing.T) {
 		{"fraction for an integer", project.Test{Kind: "accepted_values", Columns: []string{"amount"}, Args: project.TestArgs{Values: []*string{spelled("1.5")}}}, `models/data.sql:3:5: accepted_values: "1.5" is no value of the type BIGINT, which amount has [RBT6002]`},
 		{"word for a number", project.Test{Kind: "range", Columns: []string{"price"}, Args: project.TestArgs{Min: spelled("low")}}, `models/data.sql:3:5: range: "low" is no value of the type DECIMAL(9,2), which price has [RBT6002]`},
 		{"word for a double", project.Test{Kind: "range", Columns: []string{"f"}, Args: project.TestArgs{Min: spelled("low")}}, `models/data.sql:3:5: range: "low" is no value of the type DOUBLE, which f has [RBT6002]`},
+		{"number for a date", project.Test{Kind: "range", Columns: []string{"day"}, Args: project.TestArgs{Min: spelled("1")}}, `models/data.sql:3:5: range: "1" is no value of the type DATE, which day has [RBT6002]`},
+		{"number for a date in a list", project.Test{Kind: "accepted_values", Columns: []string{"day"}, Args: project.TestArgs{Values: []*string{spelled("5")}}}, `models/data.sql:3:5: accepted_values: "5" is no value of the type DATE, which day has [RBT6002]`},
 		{"step without a unit", project.Test{Kind: "sequence", Columns: []string{"day"}}, `models/data.sql:3:5: sequence: day is a DATE, and its step "1" has no unit [RBT6002]`},
 	}
 	for _, c := range cases {
