@@ -116,6 +116,10 @@ func interruptible(sys *system) (context.Context, func()) {
 	}
 }
 
+// outliveReader lets a write to a closed pipe fail instead of ending the
+// process: `| head` must not end a run in the middle.
+func outliveReader() { signal.Ignore(syscall.SIGPIPE) }
+
 // commandSpec is a command with what its help adds to the library's.
 type commandSpec struct {
 	*cli.Command

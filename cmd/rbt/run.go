@@ -115,6 +115,7 @@ func (o runOptions) args(w *workspace) map[string]any {
 
 // build plans and runs; command names it in the artifacts.
 func (w *workspace) build(ctx context.Context, o runOptions, command string, args map[string]any) error {
+	outliveReader()
 	var show *ui
 	var p *plan.Plan
 	s, err := w.open(ctx, true, func(e engine.Event) {
@@ -167,7 +168,7 @@ func (w *workspace) build(ctx context.Context, o runOptions, command string, arg
 	if err == nil && !o.noCatalog && ctx.Err() == nil {
 		err = s.keepCatalog(ctx, p, result, &recovered.State, show)
 	}
-	return s.finish(ctx, p, result, err, command, args)
+	return show.outcome(s.finish(ctx, p, result, err, command, args))
 }
 
 // finish writes the artifacts of a command and settles how it ended.

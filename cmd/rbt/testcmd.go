@@ -50,6 +50,7 @@ type testOptions struct {
 }
 
 func runTest(ctx context.Context, sys *system, o testOptions) error {
+	outliveReader()
 	w, err := load(ctx, sys, o.commonOptions)
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func runTest(ctx context.Context, sys *system, o testOptions) error {
 	if jerr := s.writeJUnit(o.junit, result); err == nil {
 		err = jerr
 	}
-	return s.finish(ctx, p, result, err, "test", map[string]any{"select": orEmpty(o.selected), "exclude": orEmpty(o.excluded)})
+	return show.outcome(s.finish(ctx, p, result, err, "test", map[string]any{"select": orEmpty(o.selected), "exclude": orEmpty(o.excluded)}))
 }
 
 func testNames(p *plan.Plan) []string {

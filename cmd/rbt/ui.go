@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"rbt/engine"
@@ -16,6 +18,36 @@ import (
 // keeps them in the log file.
 type ui struct {
 	printers []printer
+	out      *lasting
+}
+
+// lasting is standard output for a command that does more than print: that
+// nobody reads it does not end the command, and what could not be written for
+// another reason is kept, to be told at the end.
+type lasting struct {
+	w    io.Writer
+	mu   sync.Mutex
+	lost error // the first
+}
+
+func (l *lasting) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.w.Write(p); err != nil && l.lost == nil && !errors.Is(err, syscall.EPIPE) {
+		l.lost = fmt.Errorf("write to standard output: %w", err)
+	}
+	return len(p), nil
+}
+
+// outcome is how a command ended whose work ended with err: what was not told
+// for want of output is no success.
+func (u *ui) outcome(err error) error {
+	u.out.mu.Lock()
+	defer u.out.mu.Unlock()
+	if u.out.lost != nil && (err == nil || errors.Is(err, errFailed)) {
+		return u.out.lost
+	}
+	return err
 }
 
 // newUI settles the form. names are what the lines will name, total is how many
@@ -23,17 +55,17 @@ type ui struct {
 func (w *workspace) newUI(total int, names []string) *ui {
 	width := columnFor(total, names)
 	r := report{text: w.p.SourceText, target: w.shownTarget()}
-	u := &ui{}
+	u := &ui{out: &lasting{w: w.out}}
 	if file, err := openLog(filepath.Join(w.p.TargetDir, "logs", "rbt.log")); err != nil {
 		_, _ = fmt.Fprintf(w.errOut, "warning: no log is kept: %s\n", err)
 	} else {
 		u.printers = append(u.printers, &logPrinter{file: file, mask: w.p.Mask, width: width, report: r})
 	}
 	if w.o.json {
-		u.printers = append(u.printers, &jsonPrinter{out: w.out, quiet: w.o.quiet, debug: w.o.debug})
+		u.printers = append(u.printers, &jsonPrinter{out: u.out, quiet: w.o.quiet, debug: w.o.debug})
 		return u
 	}
-	text := &textPrinter{out: w.out, colour: w.colour, quiet: w.o.quiet, debug: w.o.debug, starts: true, width: width, report: r}
+	text := &textPrinter{out: u.out, colour: w.colour, quiet: w.o.quiet, debug: w.o.debug, starts: true, width: width, report: r}
 	if !w.sys.liveView() || w.o.quiet {
 		u.printers = append(u.printers, text)
 		return u
@@ -44,7 +76,7 @@ func (w *workspace) newUI(total int, names []string) *ui {
 		columns, rows, _ := w.sys.terminal()
 		return columns, rows
 	}
-	u.printers = append(u.printers, newTTYPrinter(w.out, text, &buffer, size, w.sys.now))
+	u.printers = append(u.printers, newTTYPrinter(u.out, text, &buffer, size, w.sys.now))
 	return u
 }
 
