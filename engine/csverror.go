@@ -34,6 +34,10 @@ var (
 	csvErrorLine = regexp.MustCompile(`CSV Error on Line: (\d+)`)
 )
 
+// csvInvalidState is what DuckDB 1.5.6 says, without a file, of lines that do not
+// all end alike.
+const csvInvalidState = "state machine reached an invalid state"
+
 // explain turns an error of reading the table into one with file and line. Errors
 // that are of something else come back as they are.
 func (t *fileTable) explain(err error) error {
@@ -46,6 +50,12 @@ func (t *fileTable) explain(err error) error {
 	}
 	if e.NameType == "Type" && e.Name != "" {
 		return t.unknownType(e, err)
+	}
+	if strings.Contains(e.Message, csvInvalidState) {
+		if p, found := t.mixedLineEnds(t.files); found {
+			return p
+		}
+		return err
 	}
 	line := csvErrorLine.FindStringSubmatch(e.Message)
 	file := csvErrorFile.FindStringSubmatch(e.Message)
@@ -133,6 +143,9 @@ func (t *fileTable) locateRecord(file, message, line string) error {
 		}
 		return nil
 	})
+	if !found {
+		p, found = t.mixedLineEnds([]string{file})
+	}
 	if found {
 		return p
 	}
@@ -142,6 +155,35 @@ func (t *fileTable) locateRecord(file, message, line string) error {
 		return t.problem(diag.SourceValue, file, n, "the line is longer than 16 MiB")
 	}
 	return t.problem(diag.SourceValue, file, n, "%s", firstRunes(strings.Join(strings.Fields(text), " "), 300))
+}
+
+// mixedLineEnds finds the first line of files that does not end as the first line
+// of its file does.
+func (t *fileTable) mixedLineEnds(files []string) (diag.Diagnostic, bool) {
+	if t.format != "csv" {
+		return diag.Diagnostic{}, false
+	}
+	for _, f := range files {
+		if line := mixedLine(f, compressionOf(f, t.options), dialectOf(t.options)); line > 0 {
+			return t.problem(diag.SourceValue, f, line, "the file has mixed line ends: this line does not end as the first one does").
+				WithHint("let all lines end with LF, or all with CRLF"), true
+		}
+	}
+	return diag.Diagnostic{}, false
+}
+
+// mixedLine is the line of a file that ends otherwise than its first; 0 where
+// there is none.
+func mixedLine(file, compression string, d csvDialect) int {
+	r, err := openCSV(file, compression, d)
+	if err != nil {
+		return 0
+	}
+	defer r.Close()
+	for err == nil && r.mixed == 0 {
+		_, _, err = r.next()
+	}
+	return r.mixed
 }
 
 // searchFile reads a file's records until look finds a problem.

@@ -69,6 +69,8 @@ type csvReader struct {
 	line  int // of the next record, from 1
 	width int // columns of a record; 0 while it is not known
 	file  io.Closer
+	eol   string // how the first line ends
+	mixed int    // the first line that ends otherwise; 0: none
 }
 
 // errCSV is a problem of a record, at the line on which the record begins.
@@ -112,10 +114,24 @@ func (c *csvReader) Close() error { return c.file.Close() }
 
 func (c *csvReader) skipLine() error {
 	text, err := c.r.ReadString('\n')
-	if text != "" {
-		c.line++
+	switch {
+	case strings.HasSuffix(text, "\r\n"):
+		c.endLine("\r\n")
+	case text != "":
+		c.endLine("\n")
 	}
 	return err
+}
+
+// endLine counts a line that ends with eol.
+func (c *csvReader) endLine(eol string) {
+	if c.eol == "" {
+		c.eol = eol
+	}
+	if c.eol != eol && c.mixed == 0 {
+		c.mixed = c.line
+	}
+	c.line++
 }
 
 // next reads one record; line is where it begins. It returns io.EOF at the end
@@ -235,13 +251,15 @@ func (c *csvReader) quotedValue(line int) (string, bool, error) {
 func (c *csvReader) ends(b byte) (end, done bool) {
 	switch {
 	case b == '\n':
-		c.line++
+		c.endLine("\n")
 		return true, true
 	case b == '\r':
+		eol := "\r"
 		if next, _ := c.r.Peek(1); len(next) == 1 && next[0] == '\n' {
 			_, _ = c.r.Discard(1)
+			eol = "\r\n"
 		}
-		c.line++
+		c.endLine(eol)
 		return true, true
 	case b == c.d.delim[0]:
 		rest := c.d.delim[1:]

@@ -144,3 +144,27 @@ func FuzzCSVReader(f *testing.F) {
 		}
 	})
 }
+
+// TestCSVRefused: what the engine would take otherwise than it is written, or
+// without telling where it fails.
+func TestCSVRefused(t *testing.T) {
+	tests := []struct{ name, text, columns, err string }{
+		{"a line end of its own kind, LF", "a,b\r\n1,2\n3,4\r\n", "a: BIGINT", "a.csv:2: the file has mixed line ends: this line does not end as the first one does [RBT4022]"},
+		{"a line end of its own kind, CRLF", "a,b\n1,2\n3,4\r\n5,6\n", "", "a.csv:3: the file has mixed line ends: this line does not end as the first one does [RBT4022]"},
+		{"CRLF behind a quote", "a,b\n1,\"2\"\r\n3,4\n", "", "a.csv:2: the file has mixed line ends: this line does not end as the first one does [RBT4022]"},
+		{"line ends in quotes", "a,b\n1,\"2\r\n3\"\n", "", ""},
+	}
+	s := testSession(t)
+	for _, test := range tests {
+		dir := writeFiles(t, map[string]string{"a.csv": test.text})
+		table := &fileTable{project: &project.Project{Dir: dir}, name: "source s.t", files: []string{filepath.Join(dir, "a.csv")}, format: "csv", columns: cols(test.columns), extra: "keep"}
+		_, _, err := readTable(s, table)
+		first := ""
+		if err != nil {
+			first, _, _ = strings.Cut(err.Error(), "\n")
+		}
+		if first != test.err {
+			t.Errorf("%s: %q, want %q", test.name, first, test.err)
+		}
+	}
+}
