@@ -82,6 +82,7 @@ func (r *reader) look(c *project.Compiled) (text, diag.List) {
 		return text{}, diag.List{refused(c, hits[0], scan.Identifiers[hits[0]])}
 	}
 	found.volatile = cmp.Or(found.volatile, tables.Volatile)
+	var problems diag.List
 	for _, t := range tables.Names {
 		ref, ok := r.relation(t)
 		if !ok {
@@ -92,9 +93,38 @@ func (r *reader) look(c *project.Compiled) (text, diag.List) {
 			offset = scan.Identifiers[strings.ToLower(t.Name)]
 		}
 		ref.Pos, _, _ = c.Result.Locate(offset)
+		if d, bad := misspelt(t, ref); bad {
+			problems = append(problems, d)
+			continue
+		}
 		found.refs = append(found.refs, ref)
 	}
-	return found, nil
+	return found, problems
+}
+
+// misspelt reports a bare name that differs from the relation's in the case of
+// a letter beyond A to Z: rbt takes both for one, the engine does not.
+func misspelt(t TableName, ref project.Ref) (diag.Diagnostic, bool) {
+	written, name := t.Name, cmp.Or(ref.Output, ref.Node)
+	if ref.Source {
+		written = t.Schema + "." + t.Name
+	}
+	if lowerASCII(written) == lowerASCII(name) {
+		return diag.Diagnostic{}, false
+	}
+	d := diag.Errorf(diag.BareName, ref.Pos, "%q is called %q, and DuckDB ignores the case of A to Z only", written, name).
+		WithHint("write %s as the project spells it", name)
+	d.Width = len([]rune(t.Name))
+	return d, true
+}
+
+func lowerASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
 }
 
 // hits gives the identifiers that may name a relation, sorted by place. A
