@@ -153,6 +153,13 @@ func TestCSVRefused(t *testing.T) {
 		{"a line end of its own kind, CRLF", "a,b\n1,2\n3,4\r\n5,6\n", "", "a.csv:3: the file has mixed line ends: this line does not end as the first one does [RBT4022]"},
 		{"CRLF behind a quote", "a,b\n1,\"2\"\r\n3,4\n", "", "a.csv:2: the file has mixed line ends: this line does not end as the first one does [RBT4022]"},
 		{"line ends in quotes", "a,b\n1,\"2\r\n3\"\n", "", ""},
+		{"underscore", "a\n1\n1_000\n", "a: INTEGER", `a.csv:3: column a: "1_000" is not INTEGER [RBT4022]`},
+		{"underscore and point", "a\n1_0.0\n", "a: BIGINT", `a.csv:2: column a: "1_0.0" is not BIGINT [RBT4022]`},
+		{"hexadecimal", "a\n0x1F\n", "a: BIGINT", `a.csv:2: column a: "0x1F" is not BIGINT [RBT4022]`},
+		{"binary", "a\n0B11\n", "a: UINTEGER", `a.csv:2: column a: "0B11" is not UINTEGER [RBT4022]`},
+		{"exponent", "a\n1e2\n", "a: HUGEINT", `a.csv:2: column a: "1e2" is not HUGEINT [RBT4022]`},
+		{"fraction", "a\n1.5\n", "a: BIGINT", `a.csv:2: column a: "1.5" is not BIGINT [RBT4022]`},
+		{"plain integers", "a,b\n7,x\n-7,x\n+7,x\n007,x\n 7 ,x\n7.0,x\n7.,x\n,x\n", "a: BIGINT", ""},
 	}
 	s := testSession(t)
 	for _, test := range tests {
