@@ -33,6 +33,14 @@ func (d *decoder) badHint(n *yaml.Node, hint, format string, args ...any) {
 	d.add(diag.Errorf(diag.BadValue, d.pos(n), format, args...).WithHint("%s", hint))
 }
 
+// bothPlaces says where two keys stand.
+func bothPlaces(first, second *yaml.Node) string {
+	if first.Line == second.Line {
+		return fmt.Sprintf("in columns %d and %d of the line", first.Column, second.Column)
+	}
+	return fmt.Sprintf("on lines %d and %d", first.Line, second.Line)
+}
+
 // resolved follows an alias. Cycles were refused when the text was parsed.
 func resolved(n *yaml.Node) *yaml.Node {
 	for n != nil && n.Kind == yaml.AliasNode {
@@ -120,8 +128,8 @@ func (d *decoder) pairs(n *yaml.Node) []pair {
 			continue
 		}
 		if j := find(key.Value); j >= 0 {
-			d.add(diag.Errorf(diag.DuplicateKey, d.pos(key), "the key %q stands twice, on lines %d and %d",
-				key.Value, out[j].key.Line, key.Line).WithNote(d.pos(out[j].key), "the first one"))
+			d.add(diag.Errorf(diag.DuplicateKey, d.pos(key), "the key %q stands twice, %s",
+				key.Value, bothPlaces(out[j].key, key)).WithNote(d.pos(out[j].key), "the first one"))
 			continue
 		}
 		push(pair{key: key, name: key.Value, value: value})
@@ -185,8 +193,8 @@ func (d *decoder) fields(n *yaml.Node, t *keyTable) (f fields, ok bool) {
 			continue
 		}
 		if first := f.found[i].key; first != nil {
-			d.add(diag.Errorf(diag.DuplicateKey, d.pos(p.key), "%q and %q are one key, on lines %d and %d",
-				f.found[i].name, p.name, first.Line, p.key.Line).WithNote(d.pos(first), "the first one"))
+			d.add(diag.Errorf(diag.DuplicateKey, d.pos(p.key), "%q and %q are one key, %s",
+				f.found[i].name, p.name, bothPlaces(first, p.key)).WithNote(d.pos(first), "the first one"))
 			continue
 		}
 		f.found[i] = p

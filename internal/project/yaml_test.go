@@ -125,7 +125,8 @@ func TestParseVars(t *testing.T) {
 		"":                "",
 		"{}":              "",
 		"a":               "--vars:1:1: the variables must be a mapping, not \"a\" [RBT1004]",
-		"{a: 1, a: 2}":    "--vars:1:8: the key \"a\" stands twice, on lines 1 and 1 [RBT1003]",
+		"{a: 1, a: 2}":    "--vars:1:8: the key \"a\" stands twice, in columns 2 and 8 of the line [RBT1003]",
+		"a: 1\na: 2":      "--vars:2:1: the key \"a\" stands twice, on lines 1 and 2 [RBT1003]",
 		"{a: 1":           "--vars:1:1: this is not YAML: did not find expected ',' or '}' [RBT1001]",
 		"a: 1\n---\nb: 2": "--vars:2:1: a second YAML document begins here [RBT1001]",
 	} {
