@@ -338,6 +338,8 @@ func TestSeedErrors(t *testing.T) {
 		"value":   {"id,n\n1,x\nq,y\n", "{id: BIGINT}", "seeds/c.csv:3: column id: \"q\" is not BIGINT [RBT4022]"},
 		"missing": {"ident\n1\n", "{id: BIGINT}", "seeds/c.csv:1: the declared column id is missing [RBT4021]"},
 		"row":     {"id,n\n1\n", "{id: BIGINT}", "seeds/c.csv:2: 2 values are expected and 1 are there [RBT4022]"},
+		"ends":    {"id,n\r\n1,x\n2,y\r\n", "{id: BIGINT}", "seeds/c.csv:2: the file has mixed line ends: this line does not end as the first one does [RBT4022]"},
+		"empty":   {"id,n\n1,x\n2,y,\n", "{id: BIGINT}", "seeds/c.csv:3: 2 values are expected and 3 are there [RBT4022]"},
 		"type":    {"id\n1\n", "{id: INTEGRE}", "models/s.yml:3:19: column id of seed c: there is no type INTEGRE [RBT1004]"},
 	} {
 		w := newWorld(t, map[string]string{"seeds/c.csv": test.csv, "models/s.yml": "seeds:\n  - name: c\n    columns: " + test.yml + "\n"})

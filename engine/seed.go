@@ -107,8 +107,13 @@ func (t *fileTable) inferTypes() ([]project.Column, error) {
 		if first {
 			continue
 		}
+		// The engine takes one empty value too many without a word.
+		if len(fields) > len(header) {
+			return nil, t.problem(diag.SourceValue, file, line, "%d values are expected and %d are there", len(header), len(fields)).
+				WithHint("mend the line; a value that holds the delimiter must stand in quotes")
+		}
 		for i, v := range fields {
-			if i >= len(header) || v == d.nullText {
+			if v == d.nullText {
 				continue
 			}
 			filled[i] = true
