@@ -59,7 +59,7 @@ func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Nod
 		return nil, err
 	}
 	order, jobs := neededNodes(g, nodes, during)
-	workers := min(workersFor(e.o.Project.Engine), max(1, len(jobs)))
+	workers := min(workersFor(0, e.o.Project.Engine), max(1, len(jobs)))
 	for range workers {
 		s, err := db.session(ctx)
 		if err != nil {

@@ -17,6 +17,10 @@ import (
 	"rbt/internal/project"
 )
 
+// EveryCore as RunOptions.Workers is one node a core, at most 8, whatever the
+// project says.
+const EveryCore = -1
+
 // RunOptions say how a plan is run. The caller holds the lake's lock and has
 // recovered the lake; State is what was published then.
 type RunOptions struct {
@@ -25,7 +29,7 @@ type RunOptions struct {
 	RunStartedAt  time.Time
 	State         *lake.State
 	DeferLake     *lake.Lake // where plan.Deferred nodes are read; nil if nowhere
-	Workers       int        // nodes at once; 0 is one a core, at most 8
+	Workers       int        // nodes at once; 0 is what the project says, EveryCore one a core, at most 8
 	FailFast      bool
 	FullRefresh   bool
 	StoreFailures bool
@@ -132,9 +136,7 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 	if e.o.Lake == nil {
 		return nil, errors.New("run a plan: the engine was opened without a lake")
 	}
-	if o.Workers <= 0 {
-		o.Workers = workersFor(e.o.Project.Engine)
-	}
+	o.Workers = workersFor(o.Workers, e.o.Project.Engine)
 	r := &run{
 		e: e, plan: p, o: o, sessions: map[int]*session{}, published: map[string]publishedNode{}, receipts: map[string]lake.Receipt{},
 		built: map[*plan.Node]bool{}, begun: map[int]*NodeResult{}, units: map[*project.UnitTest]*plan.TestNode{}, benches: map[int]*unitBench{},
@@ -473,11 +475,16 @@ func inFile(err error, file string) error {
 	return err
 }
 
-// workersFor is how many nodes are built at once where nothing is said: one a
-// core, at most eight, beyond which small models only wait for the disk.
-func workersFor(cfg project.Engine) int {
-	if cfg.Threads > 0 {
+// workersFor is how many nodes are built at once: as asked, else as the project
+// says, else one a core, at most eight, beyond which small models only wait for
+// the disk.
+func workersFor(asked int, cfg project.Engine) int {
+	switch {
+	case asked > 0:
+		return asked
+	case asked == 0 && cfg.Threads > 0:
 		return cfg.Threads
+	default:
+		return min(runtime.GOMAXPROCS(0), 8)
 	}
-	return min(runtime.GOMAXPROCS(0), 8)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"rbt/engine"
 )
 
 const commonCategory = "common"
@@ -120,6 +122,22 @@ func positive(c *cli.Context, name string) (int, error) {
 		return 0, badFlag(c, "--%s is a whole number of at least 1, not %q", name, text)
 	}
 	return n, nil
+}
+
+// readThreads reads --threads, in which 0 means the same as in engine.threads.
+func readThreads(c *cli.Context) (int, error) {
+	if !c.IsSet("threads") {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(c.String("threads"))
+	switch {
+	case err != nil || n < 0:
+		return 0, badFlag(c, "--threads is a whole number of at least 0, not %q", c.String("threads"))
+	case n == 0:
+		return engine.EveryCore, nil
+	default:
+		return n, nil
+	}
 }
 
 func flagOrEnv(c *cli.Context, sys *system, name string) string {

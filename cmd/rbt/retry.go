@@ -24,7 +24,7 @@ func newRetryCommand(sys *system) commandSpec {
 target, for what failed, was skipped or was cancelled; what succeeded is left alone. Commands in
 between (test, show, compile) do not count. If nothing is left to do, it says so.`,
 			Flags: flags([]cli.Flag{
-				&cli.StringFlag{Name: "threads", Usage: "build `N` nodes at once"},
+				&cli.StringFlag{Name: "threads", Usage: "build `N` nodes at once; 0 is one a core, at most 8"},
 				&cli.StringFlag{Name: "lock-timeout", Usage: "wait up to `DURATION` (5m) for another run on this lake"},
 				&cli.BoolFlag{Name: "no-catalog", Usage: "leave catalog.duckdb of the lake as it is"},
 			}, retryFlags()),
@@ -52,7 +52,7 @@ func retryFlags() []cli.Flag {
 
 type retryOptions struct {
 	commonOptions
-	threads     int // 0 leaves it to the project
+	threads     int // as engine.RunOptions.Workers
 	lockTimeout time.Duration
 	noCatalog   bool
 }
@@ -63,7 +63,7 @@ func readRetryOptions(c *cli.Context, sys *system) (retryOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if o.threads, err = positive(c, "threads"); err != nil {
+	if o.threads, err = readThreads(c); err != nil {
 		return o, err
 	}
 	o.lockTimeout, err = lockTimeout(c, sys)

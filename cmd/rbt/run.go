@@ -23,7 +23,7 @@ func newRunCommand(sys *system) commandSpec {
 checked by its tests before anyone can see it: one that fails stays unpublished, and what
 reads it is skipped. What did not change is not built again.`,
 			Flags: flags(selectFlags(), deferFlags(), []cli.Flag{
-				&cli.StringFlag{Name: "threads", Usage: "build `N` nodes at once"},
+				&cli.StringFlag{Name: "threads", Usage: "build `N` nodes at once; 0 is one a core, at most 8"},
 				&cli.BoolFlag{Name: "full-refresh", Aliases: []string{"f"}, Usage: "build incremental models whole; replace foreign data"},
 				&cli.BoolFlag{Name: "fail-fast", Aliases: []string{"x"}, Usage: "start nothing more after the first failure"},
 				&cli.BoolFlag{Name: "force", Usage: "build what did not change, too"},
@@ -52,7 +52,7 @@ reads it is skipped. What did not change is not built again.`,
 type runOptions struct {
 	commonOptions
 	selectOptions
-	threads       int // 0 leaves it to the project
+	threads       int // as engine.RunOptions.Workers
 	fullRefresh   bool
 	failFast      bool
 	force         bool
@@ -74,7 +74,7 @@ func readRunOptions(c *cli.Context, sys *system) (runOptions, error) {
 	if o.selectOptions, err = readSelect(c, sys); err != nil {
 		return o, err
 	}
-	if o.threads, err = positive(c, "threads"); err != nil {
+	if o.threads, err = readThreads(c); err != nil {
 		return o, err
 	}
 	o.lockTimeout, err = lockTimeout(c, sys)

@@ -16,7 +16,7 @@ func newTestCommand(sys *system) commandSpec {
 			Description: `Runs assertions, singular tests and unit tests. -s m runs the tests that look at m. Nothing is
 built and nothing in the lake changes; a run beside it is not disturbed.`,
 			Flags: flags(selectFlags(), deferFlags(), []cli.Flag{
-				&cli.StringFlag{Name: "threads", Usage: "run `N` tests at once"},
+				&cli.StringFlag{Name: "threads", Usage: "run `N` tests at once; 0 is one a core, at most 8"},
 				&cli.BoolFlag{Name: "fail-fast", Aliases: []string{"x"}, Usage: "start nothing more after the first failure"},
 				&cli.BoolFlag{Name: "store-failures", Usage: "keep failing rows under target/failures"},
 				&cli.StringFlag{Name: "junit", Usage: "write the results as JUnit XML to `FILE`"},
@@ -30,7 +30,7 @@ built and nothing in the lake changes; a run beside it is not disturbed.`,
 				if o.selectOptions, err = readSelect(c, sys); err != nil {
 					return err
 				}
-				if o.threads, err = positive(c, "threads"); err != nil {
+				if o.threads, err = readThreads(c); err != nil {
 					return err
 				}
 				return runTest(c.Context, sys, o)
@@ -43,7 +43,7 @@ built and nothing in the lake changes; a run beside it is not disturbed.`,
 type testOptions struct {
 	commonOptions
 	selectOptions
-	threads       int // 0 leaves it to the project
+	threads       int // as engine.RunOptions.Workers
 	failFast      bool
 	storeFailures bool
 	junit         string // "" writes none
