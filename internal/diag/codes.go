@@ -55,7 +55,7 @@ const (
 const (
 	Cycle              Code = "RBT3001" // nodes that read each other in a circle
 	SelfReference      Code = "RBT3002" // a model that reads itself other than through this
-	BareName           Code = "RBT3003" // a model's name in text that the engine's parser refuses to look into
+	BareName           Code = "RBT3003" // a model's name in text that the engine's parser refuses to look into, or in other letters than its own
 	SelectorSyntax     Code = "RBT3010" // a selector that cannot be read
 	SelectorMethod     Code = "RBT3011" // a method of selectors, or a value of one, that rbt does not have
 	SelectorUnknown    Code = "RBT3012" // a selector term that matches nothing
