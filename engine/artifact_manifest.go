@@ -18,8 +18,8 @@ import (
 
 type object = map[string]any
 
-// empty is a JSON object or list without anything in it, where null would mean
-// something else to a reader.
+// emptyObject is a JSON object without anything in it, where null would mean
+// something else to a reader; emptyList is the same for lists.
 func emptyObject() object { return object{} }
 func emptyList() []any    { return []any{} }
 

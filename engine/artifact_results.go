@@ -37,7 +37,7 @@ func (e *Engine) runResults(r *Result, inv Invocation) object {
 	}
 }
 
-// result holds the keys that nodes and tests share.
+// resultDocument holds the keys that nodes and tests share.
 func resultDocument(id string, status Status, started time.Time, elapsed time.Duration, worker int, sql string) object {
 	timing := emptyList()
 	if !started.IsZero() {

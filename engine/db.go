@@ -453,9 +453,9 @@ func literalPath(path string) string {
 
 func relationName(schema, name string) string { return quoteIdent(schema) + "." + quoteIdent(name) }
 
-func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+func quoteIdent(name string) string { return materialize.QuoteIdent(name) }
 
-func quoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+func quoteText(text string) string { return materialize.QuoteText(text) }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	keys := make([]K, 0, len(m))
