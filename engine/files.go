@@ -81,7 +81,11 @@ func fileStamps(p *project.Project, files []string) (map[string]lake.FileStamp, 
 // project where it lies in it, with "/" on every system, secrets masked.
 func shownPath(p *project.Project, file string) string {
 	if p != nil {
-		if rel, err := filepath.Rel(p.Dir, file); err == nil && filepath.IsLocal(rel) {
+		// Most files lie in the project under its own spelling; the rest takes
+		// twenty times as long, which counts where there are 100,000.
+		if rel, ok := strings.CutPrefix(file, p.Dir+string(filepath.Separator)); ok && filepath.IsLocal(rel) {
+			file = rel
+		} else if rel, err := filepath.Rel(p.Dir, file); err == nil && filepath.IsLocal(rel) {
 			file = rel
 		}
 		file = p.Mask(file)

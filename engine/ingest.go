@@ -67,13 +67,16 @@ func (b *builder) ingest(ctx context.Context) (materialize.Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range files {
+		files[i].Shown = shownPath(b.run.e.o.Project, files[i].Path)
+	}
 	memory, err := b.ingestMemory(ctx, m.Records)
 	if err != nil {
 		return nil, err
 	}
 	job := &ingest.Job{
 		Program: program, Files: files, Version: b.run.e.o.Version, Workers: m.Records.Workers, MemoryLimit: memory,
-		FullRefresh: b.run.o.FullRefresh, Progress: b.ingestProgress,
+		FullRefresh: b.run.o.FullRefresh, Progress: b.ingestProgress, ChangeTime: changeTime,
 	}
 	if m.Records.Mode.Value == "append" {
 		if job.Previous, err = b.previousLoad(); err != nil {

@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"rbt/internal/diag"
@@ -90,51 +89,6 @@ func readParts(files []string, columns []lake.Column) string {
 	}
 	return fmt.Sprintf("(SELECT %s WHERE false UNION ALL BY NAME SELECT * FROM %s, union_by_name = true))", strings.Join(nulls, ", "),
 		strings.TrimSuffix(readParquet(files), ")"))
-}
-
-func (m *merger) ledgerQuery() string {
-	return "SELECT * FROM " + readParquet([]string{m.ledgerShard()}) + " ORDER BY ord"
-}
-
-func (m *merger) ledgerShard() string { return filepath.Join(m.dir, "shards", "ledger.shard") }
-
-// writeLedger puts what was learnt of the files into a shard of its own.
-func (m *merger) writeLedger() error {
-	t := &table{name: "ledger"}
-	for _, c := range ledgerColumns() {
-		typ := typBigint
-		if c.Type == "VARCHAR" {
-			typ = typText
-		}
-		t.add(c.Name, typ, true)
-	}
-	first := int64(0)
-	if m.prev != nil {
-		first = m.prev.Files
-	}
-	b := newTableBuf(t)
-	for i, f := range m.j.Files {
-		st := m.j.stamps[i]
-		for k, v := range []int64{first + int64(i), m.j.LoadID, 0, st.size, st.mtime, 0, m.set.byFile[i][0], m.set.byFile[i][1]} {
-			switch k {
-			case 2:
-				b.cols[k].text([]byte(f.Name))
-			case 5:
-				b.cols[k].text([]byte(st.hash))
-			default:
-				b.cols[k].int64(v)
-			}
-		}
-		b.rows++
-	}
-	w, err := createShard(m.ledgerShard(), t)
-	if err != nil {
-		return err
-	}
-	if err := w.flush(b); err != nil {
-		return err
-	}
-	return w.close()
 }
 
 func (m *merger) keysQuery(t *recType) string {

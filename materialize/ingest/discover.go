@@ -47,13 +47,11 @@ func Discover(paths, globs []string) ([]File, error) {
 	root := commonFolder(roots)
 	out := make([]File, len(found))
 	for i, f := range found {
-		rel, err := filepath.Rel(root, f)
-		if err != nil {
-			return nil, fmt.Errorf("name input %s: %w", f, err)
-		}
-		out[i] = File{Path: f, Name: filepath.ToSlash(rel)}
+		out[i] = File{Path: f, Name: below(root, f)}
 	}
-	slices.SortFunc(out, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	if byName := func(a, b File) int { return cmp.Compare(a.Name, b.Name) }; !slices.IsSortedFunc(out, byName) {
+		slices.SortFunc(out, byName)
+	}
 	return out, nil
 }
 
@@ -93,11 +91,6 @@ func walk(root string, patterns []string) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
 		hidden := strings.HasPrefix(d.Name(), ".") && path != root
 		if hidden && !slices.ContainsFunc(patterns, func(p string) bool { return strings.HasPrefix(p, ".") || strings.Contains(p, "/.") }) {
 			if d.IsDir() {
@@ -105,7 +98,7 @@ func walk(root string, patterns []string) ([]string, error) {
 			}
 			return nil
 		}
-		if d.IsDir() || !matches(patterns, rel) {
+		if d.IsDir() || !matches(patterns, below(root, path)) {
 			return nil
 		}
 		if !d.Type().IsRegular() {
@@ -121,6 +114,13 @@ func walk(root string, patterns []string) ([]string, error) {
 		return nil, fmt.Errorf("read input %s: %w", root, err)
 	}
 	return out, nil
+}
+
+// below is the name of a file relative to a folder that holds it, both clean,
+// with "/".
+func below(root, path string) string {
+	rel := strings.TrimPrefix(path, root)
+	return filepath.ToSlash(strings.TrimPrefix(rel, string(filepath.Separator)))
 }
 
 func matches(patterns []string, rel string) bool {

@@ -215,12 +215,12 @@ func TestNaNFromColumnarMetadata(t *testing.T) {
 	if _, err := s.CopyTo(context.Background(), "SELECT 1 AS a, 'NaN'::DOUBLE AS d", path, nil); err != nil {
 		t.Fatal(err)
 	}
-	got, err := runJob(t, s, &Job{Program: mustCompile(t, "root r\nrecord r\nfield a integer\nmeta field d double"), Files: []File{{path, "a.parquet"}}})
+	got, err := runJob(t, s, &Job{Program: mustCompile(t, "root r\nrecord r\nfield a integer\nmeta field d double"), Files: []File{{Path: path, Name: "a.parquet"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got.want(t, map[string][]string{"r": {"1|1|nan|true|1|a.parquet|1"}})
-	got, err = runJob(t, s, &Job{Program: mustCompile(t, "root r\nrecord r\nfield a integer\nfield d double"), Files: []File{{path, "a.parquet"}}})
+	got, err = runJob(t, s, &Job{Program: mustCompile(t, "root r\nrecord r\nfield a integer\nfield d double"), Files: []File{{Path: path, Name: "a.parquet"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestNaNFromColumnarMetadata(t *testing.T) {
 	if err := os.WriteFile(path, []byte("PAR1xxxx"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err = runJob(t, s, &Job{Program: mustCompile(t, "root r\nrecord r\nfield a integer"), Files: []File{{path, "a.parquet"}}})
+	_, err = runJob(t, s, &Job{Program: mustCompile(t, "root r\nrecord r\nfield a integer"), Files: []File{{Path: path, Name: "a.parquet"}}})
 	wantDiag(t, err, diag.IngestInput, "a.parquet", "cannot be read to its end")
 }
 

@@ -181,7 +181,7 @@ func TestInferTakesAnyRecords(t *testing.T) {
 		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 			rt.Fatal(err)
 		}
-		in, err := Infer(context.Background(), []File{{path, "a.ndjson"}}, InferOptions{})
+		in, err := Infer(context.Background(), []File{{Path: path, Name: "a.ndjson"}}, InferOptions{})
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -19,11 +19,16 @@ package ingest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"time"
 
+	"rbt/internal/diag"
 	"rbt/materialize"
 )
 
@@ -56,12 +61,17 @@ type Job struct {
 	// StallAfter ends a load in which a worker makes no progress for so long;
 	// 0 means two minutes.
 	StallAfter time.Duration
+	// ChangeTime gives the time, in ns since 1970, at which content or properties
+	// of a file last changed: a file replaced by another of the same size and
+	// modification time is known by it. nil where the system has none.
+	ChangeTime func(os.FileInfo) int64
 	// Progress is called now and then, never twice at once; nil for none.
 	Progress func(Progress)
 
-	hooks  hooks
-	stats  Stats
-	stamps []fileStamp // by file
+	hooks   hooks
+	stats   Stats
+	stamps  []fileStamp // by file
+	touched []ledgerRow // of files with other times than the ledger's and the same content
 }
 
 // Progress is how far a load is. TotalBytes and TotalFiles count the input as
@@ -144,7 +154,13 @@ func (j *Job) prepare() {
 // empty folder, as <folder>.staged. Shards live in a subfolder that is gone
 // when Stage returns. Errors about the input are diag.Diagnostic with the
 // file's name and line.
-func (j *Job) Stage(ctx context.Context, s materialize.Session, dir string) (_ materialize.Staged, err error) {
+func (j *Job) Stage(ctx context.Context, s materialize.Session, dir string) (materialize.Staged, error) {
+	all := j.Files
+	staged, err := j.stage(ctx, s, dir)
+	return staged, shownPlaces(err, all)
+}
+
+func (j *Job) stage(ctx context.Context, s materialize.Session, dir string) (_ materialize.Staged, err error) {
 	j.prepare()
 	start := time.Now()
 	w, err := newWorkspace(filepath.Join(dir, "shards"))
@@ -164,6 +180,9 @@ func (j *Job) Stage(ctx context.Context, s materialize.Session, dir string) (_ m
 	if err != nil {
 		return materialize.Staged{}, err
 	}
+	// The merge takes its memory from the engine: what encoding had is given back
+	// first, which the runtime would do over minutes.
+	debug.FreeOSMemory()
 	j.stats.EncodeSeconds = time.Since(start).Seconds()
 	if j.hooks.shards != nil {
 		if err := j.hooks.shards(w.dir); err != nil {
@@ -182,4 +201,30 @@ func (j *Job) Stage(ctx context.Context, s materialize.Session, dir string) (_ m
 	}
 	staged.Stats = (*json.RawMessage)(&figures)
 	return staged, nil
+}
+
+// shownPlaces gives the places of an error's diagnostic the names that files
+// have in messages.
+func shownPlaces(err error, files []File) error {
+	var d diag.Diagnostic
+	if err == nil || !errors.As(err, &d) {
+		return err
+	}
+	shown := make(map[string]string, len(files))
+	for _, f := range files {
+		if f.Shown != "" {
+			shown[f.Name] = f.Shown
+		}
+	}
+	name := func(pos *diag.Pos) {
+		if s, ok := shown[pos.File]; ok {
+			pos.File = s
+		}
+	}
+	name(&d.Pos)
+	d.Notes = slices.Clone(d.Notes)
+	for i := range d.Notes {
+		name(&d.Notes[i].Pos)
+	}
+	return d
 }

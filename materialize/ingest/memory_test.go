@@ -37,7 +37,7 @@ func peakHeap(t *testing.T, n int, line func(i int) string) (peak uint64, l *loa
 	debug.FreeOSMemory()
 	var top atomic.Uint64
 	var count atomic.Int64
-	j := &Job{Program: mustCompile(t, nestedSpec), Files: []File{{path, "in.ndjson"}}, Workers: 2, MemoryLimit: 64 << 20}
+	j := &Job{Program: mustCompile(t, nestedSpec), Files: []File{{Path: path, Name: "in.ndjson"}}, Workers: 2, MemoryLimit: 64 << 20}
 	j.hooks.record = func(int, int64) {
 		if count.Add(1)%2000 != 0 {
 			return

@@ -271,7 +271,8 @@ func (pl *pipeline) readFile(ctx context.Context, i int) (err error) {
 	err = in.finish()
 	pl.read.Add(in.raw.n - seen)
 	if in.hash != nil {
-		pl.j.stamps[i] = fileStamp{size: in.size, mtime: in.mtime, hash: hex.EncodeToString(in.hash.Sum(nil))}
+		pl.j.stamps[i] = pl.j.stampOf(in.info)
+		pl.j.stamps[i].hash = hex.EncodeToString(in.hash.Sum(nil))
 	}
 	return err
 }

@@ -17,11 +17,13 @@ import (
 	"rbt/internal/diag"
 )
 
-// File is one input file: where it lies, and how it is called in _file, in
-// messages and in the ledger (relative to the input's root, with "/").
+// File is one input file: where it lies, and how it is called in _file and in
+// the ledger (relative to the input's root, with "/"). Shown is its name in
+// messages, "" for Name.
 type File struct {
-	Path string
-	Name string
+	Path  string
+	Name  string
+	Shown string
 }
 
 // chunk is a piece of one file that a worker encodes: whole records. For
@@ -72,7 +74,7 @@ type input struct {
 	raw    *countingReader
 	r      *bufio.Reader // decompressed
 	size   int64
-	mtime  int64 // ns since 1970
+	info   os.FileInfo
 	hash   hash.Hash
 	name   string
 	random bool // read by places and not from front to end
@@ -104,7 +106,7 @@ func openInput(f File, compression string, hashed bool) (*input, error) {
 		file.Close()
 		return nil, fmt.Errorf("stat input: %w", err)
 	}
-	in := &input{f: file, raw: &countingReader{r: file}, size: info.Size(), mtime: info.ModTime().UnixNano(), name: f.Name, closer: func() {}}
+	in := &input{f: file, raw: &countingReader{r: file}, size: info.Size(), info: info, name: f.Name, closer: func() {}}
 	if hashed {
 		in.hash = sha256.New()
 		in.raw.r = io.TeeReader(file, in.hash)

@@ -2,14 +2,9 @@ package ingest
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -47,18 +42,9 @@ type state struct {
 // stateFormat is the version of state, ledger and keys that this rbt writes.
 const stateFormat = 1
 
-// Folders of the relations that only an append has.
-const ledgerFolder = "_ledger"
-
+// Folders of the relations that only an append has, beside its ledger.
 func keysFolder(t *recType) string    { return "_keys__" + t.name }
 func updatesFolder(t *recType) string { return "_updates__" + t.name }
-
-func ledgerColumns() []lake.Column {
-	return []lake.Column{
-		col("ord", "BIGINT"), col("_load_id", "BIGINT"), col("path", "VARCHAR"), col("size", "BIGINT"), col("mtime", "BIGINT"),
-		col("hash", "VARCHAR"), col("records", "BIGINT"), col("rejects", "BIGINT"),
-	}
-}
 
 func keysColumns() []lake.Column {
 	return []lake.Column{col("k", "UUID"), col("sid", "BIGINT"), col("m", "UUID")}
@@ -66,13 +52,6 @@ func keysColumns() []lake.Column {
 
 func updatesColumns() []lake.Column {
 	return []lake.Column{col("_sid", "BIGINT"), col("entry", "BOOLEAN"), col("occurrences", "BIGINT"), col("_load_id", "BIGINT")}
-}
-
-// fileStamp is what the ledger keeps of one file.
-type fileStamp struct {
-	size, mtime int64
-	hash        string
-	ord         int64
 }
 
 // plan decides what a load reads: in an append the files that the ledger does
@@ -111,87 +90,7 @@ func (j *Job) plan(ctx context.Context, s materialize.Session) (*state, error) {
 			return nil, err
 		}
 	}
-	return &st, j.pickNew(known, &st)
-}
-
-func (j *Job) readLedger(ctx context.Context, s materialize.Session) (map[string]fileStamp, error) {
-	known := map[string]fileStamp{}
-	files := j.Previous.Files[ledgerFolder]
-	if len(files) == 0 {
-		return known, nil
-	}
-	err := s.Query(ctx, "SELECT path, size, mtime, hash, ord FROM "+readParquet(files)+" ORDER BY _load_id, ord", func(v []any) error {
-		known[v[0].(string)] = fileStamp{size: v[1].(int64), mtime: v[2].(int64), hash: v[3].(string), ord: v[4].(int64)}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read ledger of the ingest: %w", err)
-	}
-	return known, nil
-}
-
-// orderAsKnown keeps the order in which files were loaded, so that a full
-// refresh gives the ids that the loads gave; new files follow.
-func (j *Job) orderAsKnown(known map[string]fileStamp) {
-	j.Files = slices.Clone(j.Files)
-	slices.SortStableFunc(j.Files, func(a, b File) int {
-		x, okA := known[a.Name]
-		y, okB := known[b.Name]
-		switch {
-		case okA && okB:
-			return cmp.Compare(x.ord, y.ord)
-		case okA:
-			return -1
-		case okB:
-			return 1
-		}
-		return cmp.Compare(a.Name, b.Name)
-	})
-	j.stamps = make([]fileStamp, len(j.Files))
-}
-
-// pickNew leaves the files that the ledger does not know.
-func (j *Job) pickNew(known map[string]fileStamp, st *state) error {
-	var fresh []File
-	for _, f := range j.Files {
-		old, ok := known[f.Name]
-		if !ok {
-			fresh = append(fresh, f)
-			continue
-		}
-		info, err := os.Stat(f.Path)
-		if err != nil {
-			return fmt.Errorf("stat input: %w", err)
-		}
-		if j.Program.ignoreOld || (info.Size() == old.size && info.ModTime().UnixNano() == old.mtime) {
-			continue
-		}
-		hash, err := hashFile(f.Path)
-		if err != nil {
-			return err
-		}
-		if hash != old.hash {
-			return diag.Errorf(diag.IngestChangedFile, diag.Pos{File: f.Name}, "the file was loaded before and has changed since").
-				WithHint("load everything anew with --full-refresh, or keep what was loaded with on_changed_file: ignore")
-		}
-	}
-	j.Files = fresh
-	j.stamps = make([]fileStamp, len(fresh))
-	j.LoadID = st.Loads + 1
-	return nil
-}
-
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("open input: %w", err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("read input: %w", err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return &st, j.pickNew(ctx, known, &st)
 }
 
 // compareDeclarations refuses what an append cannot keep: ids and rows that are
