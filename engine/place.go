@@ -56,6 +56,9 @@ func placeError(err error, p placing) error {
 		e = &known
 	}
 	d := diag.Diagnostic{Code: codeOf(e), Msg: messageOf(e), Hint: hintOf(e), Pos: diag.Pos{File: p.file}}
+	if d.Code == diag.SQLUnknownTable && strings.EqualFold(e.Name, p.name) {
+		d.Hint = "{{ this }} stands inside {% if is_incremental() %} of an incremental model: elsewhere there is nothing published that it could read"
+	}
 	offset, width, ok := p.offset(e)
 	if !ok {
 		if views := p.views(); len(views) > 0 {

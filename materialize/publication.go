@@ -82,7 +82,7 @@ func (p *publication) refuse() error {
 	case p.Append && (!was || moved || n.Manifest == nil):
 		return diag.Errorf(diag.IncrementalBase, diag.Pos{}, "%s has nothing published to which an increment could be added", p.Name).
 			WithHint("build it whole: rbt run --full-refresh -s %s", p.Name)
-	case !p.Append && was:
+	case !p.Append && was && (n.Manifest == nil || len(n.Manifest.Parts) > 0):
 		return diag.Errorf(diag.IncrementalBase, diag.Pos{}, "%s is published as incremental, and would be replaced as a whole", p.Name).
 			WithHint("that needs: rbt run --full-refresh -s %s", p.Name)
 	}

@@ -51,8 +51,12 @@ func stored(t *dataType, at string, in storing) (*dataType, *diag.Diagnostic) {
 		if in.untyped {
 			return t, nil
 		}
-		d := diag.Errorf(diag.UntypedColumn, diag.Pos{}, "%s has no type: all that is known of it is NULL", at).
-			WithHint("give it one in the SQL (NULL::VARCHAR) or declare it: columns: {%s: {type: VARCHAR}}", columnOf(at))
+		d := diag.Errorf(diag.UntypedColumn, diag.Pos{}, "%s has no type: all that is known of it is NULL", at)
+		if in.nested {
+			d = d.WithHint("give it one in the SQL ([]::VARCHAR[], NULL::VARCHAR) or declare the whole type of the column %s", columnOf(at))
+		} else {
+			d = d.WithHint("give it one in the SQL (NULL::VARCHAR) or declare it: columns: {%s: {type: VARCHAR}}", columnOf(at))
+		}
 		return nil, &d
 	case union:
 		d := diag.Errorf(diag.StoreType, diag.Pos{}, "%s has type %s, which Parquet cannot hold", at, t).

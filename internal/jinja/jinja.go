@@ -26,6 +26,7 @@ import (
 // several goroutines.
 type Template struct {
 	file   string
+	line   int // of the file, on which its text begins
 	body   []stmt
 	frame  frameCode
 	names  map[string]symbol
@@ -57,7 +58,7 @@ type ParamInfo struct {
 // file, from 1, on which src begins. The list holds every problem that was
 // found; the template is never nil, but one with errors renders to the first.
 func Parse(file, src string, line int) (*Template, diag.List) {
-	t := &Template{file: file, size: len(src)}
+	t := &Template{file: file, line: line, size: len(src)}
 	if len(src) > maxSource {
 		t.errs = diag.List{diag.Errorf(diag.TemplateBudget, diag.Pos{File: file, Line: line},
 			"the template has %d bytes; the most is %d", len(src), maxSource).
@@ -123,7 +124,7 @@ func Render(ctx context.Context, t *Template, o Options) (*Result, error) {
 	if err := p.template(); err != nil {
 		return nil, final(err, t.file)
 	}
-	return p.out.result(), nil
+	return p.out.result(diag.Pos{File: t.file, Line: t.line, Col: 1}), nil
 }
 
 // CallMacro calls the macro or test (kind) of the library with the name and
@@ -155,7 +156,7 @@ func CallMacro(ctx context.Context, l *Library, kind, name string, args []any, k
 	if err != nil {
 		return nil, final(err, def.tmpl.file)
 	}
-	return p.out.result(), nil
+	return p.out.result(def.pos.in(def.tmpl.file)), nil
 }
 
 // Evaluate gives the value of an expression that stands alone, for example the

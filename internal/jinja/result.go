@@ -13,6 +13,8 @@ type Result struct {
 	Text string
 	// Spans follow each other without gap or overlap and cover Text.
 	Spans []Span
+	// Start is the place where the template begins: that of an empty Text.
+	Start diag.Pos
 }
 
 // Span is a part of the output that one place of a template made.
@@ -39,7 +41,7 @@ const (
 // it, innermost first. exact tells that the byte was copied from that very place.
 func (r *Result) Locate(offset int) (pos diag.Pos, callers []diag.Pos, exact bool) {
 	if len(r.Spans) == 0 {
-		return diag.Pos{}, nil, false
+		return r.Start, nil, false
 	}
 	i := sort.Search(len(r.Spans), func(i int) bool { return r.Spans[i].End > offset })
 	if i == len(r.Spans) {
@@ -123,7 +125,8 @@ func (s *sink) value() any {
 	return &richText{text: s.b.String(), spans: s.spans}
 }
 
-func (s *sink) result() *Result {
+// result is what was collected from a template that begins at start.
+func (s *sink) result(start diag.Pos) *Result {
 	// A project keeps the spans of all its models: no room that none needs.
-	return &Result{Text: s.b.String(), Spans: append([]Span(nil), s.spans...)}
+	return &Result{Text: s.b.String(), Spans: append([]Span(nil), s.spans...), Start: start}
 }

@@ -98,8 +98,10 @@ func (p *Plan) makeSteps() {
 		p.ids.steps[i] = s
 		if held, ok := p.ids.here.node(n.Name); ok {
 			s.Receipt, s.parts, s.damage = &held.Receipt, held.Manifest, held.Damage
+			// Of no rows every aggregate is NULL: a watermark over them would let
+			// nothing pass, today or later.
 			s.Incremental = n.incremental() && !p.ids.o.FullRefresh && held.Receipt.Form == lake.FormIncremental &&
-				held.Manifest != nil && held.Damage == nil && !held.Foreign
+				held.Manifest != nil && len(held.Manifest.Parts) > 0 && held.Damage == nil && !held.Foreign
 			s.Appends = s.Incremental || n.materialization() == project.Ingest && n.appends() && !p.ids.o.FullRefresh &&
 				held.Receipt.Form == lake.FormIngest && held.Manifest != nil && held.Damage == nil && !held.Foreign
 		}
