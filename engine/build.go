@@ -32,16 +32,17 @@ type builder struct {
 	loaded func() ingest.Stats
 }
 
-// build makes the data of a step and publishes it after its audit.
-func (b *builder) build(ctx context.Context) error {
+// build makes the data of a step and audits it. What it gives is still to be
+// called to publish that, and no longer needs the session.
+func (b *builder) build(ctx context.Context) (commit func() error, err error) {
 	n := b.step.Node
 	if err := b.unitTests(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	b.appending = b.step.Incremental
 	source, form, folder, err := b.source(ctx)
 	if err != nil {
-		return inFile(err, n.File)
+		return nil, inFile(err, n.File)
 	}
 	target := materialize.Target{
 		Lake: b.run.e.o.Lake, Name: n.Name, Folder: folder, Form: form, RunID: b.run.o.InvocationID,
@@ -60,13 +61,20 @@ func (b *builder) build(ctx context.Context) error {
 	if b.editedIncrement() {
 		b.result.Notes = append(b.result.Notes, "its SQL was edited: rows of earlier runs stay as they are until --full-refresh")
 	}
-	published, err := materialize.Publish(ctx, b.session, target, source, b.audit)
+	ready, err := materialize.Prepare(ctx, b.session, target, source, b.audit)
 	if err != nil {
 		b.run.catalog.forget(n)
-		return b.explain(ctx, err)
+		return nil, b.explain(ctx, err)
 	}
-	b.publish(published)
-	return nil
+	return func() error {
+		published, err := ready.Commit(ctx)
+		if err != nil {
+			b.run.catalog.forget(n)
+			return b.explain(ctx, err)
+		}
+		b.publish(published)
+		return nil
+	}, nil
 }
 
 // unitTests runs the unit tests of the model, which need no data.

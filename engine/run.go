@@ -287,16 +287,22 @@ func (r *run) step(ctx context.Context, worker int, s *plan.Step) jobResult {
 	r.begun[s.Number-1] = &started
 	r.mu.Unlock()
 	r.e.emit(Event{Kind: EventNodeStarted, Number: s.Number, Total: r.total(), Node: &started})
-	err := r.runStep(ctx, worker, s, n)
-	n.Elapsed = r.e.o.Now().Sub(n.Started)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		n.Status = StatusCancelled
-	default:
-		n.Status, n.Err = StatusError, err
+	end := func(err error) jobResult {
+		n.Elapsed = r.e.o.Now().Sub(n.Started)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			n.Status = StatusCancelled
+		default:
+			n.Status, n.Err = StatusError, err
+		}
+		return jobResult{failed: err != nil, commit: func() { r.finished(s, n) }}
 	}
-	return jobResult{failed: err != nil, commit: func() { r.finished(s, n) }}
+	commit, err := r.runStep(ctx, worker, s, n)
+	if err != nil || commit == nil {
+		return end(err)
+	}
+	return jobResult{rest: func() jobResult { return end(commit()) }}
 }
 
 func (r *run) total() int { return len(r.plan.Steps) + len(r.plan.Late) + len(r.plan.UnitTests) }
@@ -391,10 +397,12 @@ func (r *run) abandon(_ context.Context, stuck []int) {
 	}
 }
 
-// runStep decides and does what is to be done with a step.
-func (r *run) runStep(ctx context.Context, worker int, s *plan.Step, n *NodeResult) error {
+// runStep decides and does what is to be done with a step. Where it builds, what
+// it gives is still to be called to publish that: it waits for the disk and needs
+// no session.
+func (r *run) runStep(ctx context.Context, worker int, s *plan.Step, n *NodeResult) (commit func() error, err error) {
 	if err := r.foreseen[s.Node]; err != nil && s.Action == plan.ActionRun {
-		return err
+		return nil, err
 	}
 	d := plan.Decision{Action: s.Action, Reasons: s.Reasons, Fingerprint: s.Fingerprint, Inputs: s.Inputs, Pending: s.Pending}
 	if s.Pending || s.Action == plan.ActionRunIfChanged {
@@ -405,15 +413,15 @@ func (r *run) runStep(ctx context.Context, worker int, s *plan.Step, n *NodeResu
 	case plan.ActionUnchanged:
 		n.Status = StatusUnchanged
 		r.keep(s)
-		return nil
+		return nil, nil
 	case plan.ActionAudit:
 		r.keep(s)
-		return r.auditStep(ctx, worker, s, n)
+		return nil, r.auditStep(ctx, worker, s, n)
 	}
 	n.Incremental = s.Incremental
 	session, err := r.session(ctx, worker)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.mu.Lock()
 	r.built[s.Node] = true

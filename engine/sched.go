@@ -20,9 +20,15 @@ type job struct {
 // jobResult is how a job ended. Commit, where it is not nil, is called once,
 // one at a time over all jobs, and not at all when the schedule was abandoned:
 // what a job changes outside of itself belongs there.
+//
+// Rest, where it is not nil, is what is left to do and only waits: for a disk. It
+// gives the result of the job, whose own is not looked at, and the worker may take
+// another job meanwhile. The job is not over, and nothing that waits for it
+// starts, until rest has returned.
 type jobResult struct {
 	failed bool
 	commit func()
+	rest   func() jobResult
 }
 
 // schedule is work to be done in the order that jobs demand, by several
@@ -57,6 +63,7 @@ type scheduler struct {
 	cause     []int // root cause of a failed or skipped job
 	over      []bool
 	running   map[int]bool
+	waiting   int // jobs whose rest is done beside the workers
 	left      int // jobs that are not over
 	stopped   bool
 	firstFail int
@@ -73,7 +80,7 @@ func (s schedule) do(ctx context.Context) (stuck []int) {
 		defer close(finished)
 		var workers sync.WaitGroup
 		for w := range max(1, s.workers) {
-			workers.Go(func() { r.work(ctx, w) })
+			workers.Go(func() { r.work(ctx, w, &workers) })
 		}
 		workers.Wait()
 	}()
@@ -114,15 +121,50 @@ func newScheduler(s schedule) *scheduler {
 	return r
 }
 
-// work takes jobs until none is left.
-func (r *scheduler) work(ctx context.Context, worker int) {
+// maxWaiting bounds how many jobs may be left to their rest at once: enough to
+// keep a disk busy, few enough that what they hold stays small.
+const maxWaiting = 16
+
+// work takes jobs until none is left. A rest is left to another goroutine, which
+// others waits for. Where there are too many, or only one worker, whose order
+// shall be the same every time, the worker does it itself.
+func (r *scheduler) work(ctx context.Context, worker int, others *sync.WaitGroup) {
 	for {
 		i, ok := r.take(ctx)
 		if !ok {
 			return
 		}
-		r.finish(i, r.runSafely(ctx, worker, i))
+		res := r.safely(i, func() jobResult { return r.run(ctx, worker, i) })
+		switch {
+		case res.rest == nil:
+			r.finish(i, res)
+		case r.workers > 1 && r.mayWait():
+			others.Go(func() {
+				res := r.safely(i, res.rest)
+				r.waited()
+				r.finish(i, res)
+			})
+		default:
+			r.finish(i, r.safely(i, res.rest))
+		}
 	}
+}
+
+// mayWait takes one of the places for jobs that only wait, where one is free.
+func (r *scheduler) mayWait() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting == maxWaiting {
+		return false
+	}
+	r.waiting++
+	return true
+}
+
+func (r *scheduler) waited() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting--
 }
 
 // take waits for a job that is ready. It reports false when no more will come.
@@ -142,14 +184,15 @@ func (r *scheduler) take(ctx context.Context) (int, bool) {
 	}
 }
 
-func (r *scheduler) runSafely(ctx context.Context, worker, i int) (res jobResult) {
+// safely makes a failed job of one that panics.
+func (r *scheduler) safely(i int, do func() jobResult) (res jobResult) {
 	defer func() {
 		if v := recover(); v != nil {
 			res = r.crashed(i, v, debug.Stack())
 			res.failed = true
 		}
 	}()
-	return r.run(ctx, worker, i)
+	return do()
 }
 
 // finish records how job i ended, and skips or releases what waits for it.

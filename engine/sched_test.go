@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -210,8 +211,18 @@ func TestScheduleProperty(t *testing.T) {
 			}
 		}
 		fails := rapid.SliceOfN(rapid.IntRange(0, 9), n, n).Draw(t, "fails")
+		rests := rapid.SliceOfN(rapid.Bool(), n, n).Draw(t, "rests")
 		var l logged
-		l.schedule(jobs, rapid.IntRange(1, 4).Draw(t, "workers"), func(i int) bool { return fails[i] == 0 }).do(context.Background())
+		s := l.schedule(jobs, rapid.IntRange(1, 4).Draw(t, "workers"), func(i int) bool { return fails[i] == 0 })
+		whole := s.run
+		s.run = func(ctx context.Context, worker, i int) jobResult {
+			res := whole(ctx, worker, i)
+			if !rests[i] {
+				return res
+			}
+			return jobResult{rest: func() jobResult { return res }}
+		}
+		s.do(context.Background())
 		checkOrder(t, jobs, &l)
 		cause := make([]int, n)
 		for i := range jobs {
@@ -229,4 +240,155 @@ func TestScheduleProperty(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestScheduleRest: what only waits keeps no worker, and what waits for a job
+// starts after its rest.
+func TestScheduleRest(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const n = 8
+	jobs := make([]job, n+1)
+	for i := range n {
+		jobs[n].after = append(jobs[n].after, i)
+	}
+	var l logged
+	s := l.schedule(jobs, 2, never)
+	whole := s.run
+	var all sync.WaitGroup
+	all.Add(n)
+	rested := make([]bool, n)
+	s.run = func(ctx context.Context, worker, i int) jobResult {
+		whole(ctx, worker, i)
+		if i == n {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return jobResult{failed: slices.Contains(rested, false)}
+		}
+		all.Done()
+		return jobResult{rest: func() jobResult {
+			all.Wait() // on two workers: not before six others were let go
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			rested[i] = true
+			return jobResult{}
+		}}
+	}
+	failed := false
+	s.skip = func(int, int) { failed = true }
+	s.do(context.Background())
+	if failed || len(l.started) != n+1 || l.started[n] != n || slices.Contains(rested, false) {
+		t.Errorf("started %v, rested %v", l.started, rested)
+	}
+}
+
+// TestScheduleRestBound: more rests than may wait are done by the workers.
+func TestScheduleRestBound(t *testing.T) {
+	const n, workers = 200, 2
+	var l logged
+	s := l.schedule(make([]job, n), workers, never)
+	var mu sync.Mutex
+	at, most, done := 0, 0, 0
+	full := make(chan struct{})
+	s.run = func(context.Context, int, int) jobResult {
+		return jobResult{rest: func() jobResult {
+			mu.Lock()
+			at++
+			if most = max(most, at); at == maxWaiting+workers {
+				close(full)
+			}
+			mu.Unlock()
+			<-full
+			mu.Lock()
+			defer mu.Unlock()
+			at--
+			done++
+			return jobResult{}
+		}}
+	}
+	s.do(context.Background())
+	if most != maxWaiting+workers || done != n {
+		t.Errorf("at most %d rests at once, %d done; want %d, %d", most, done, maxWaiting+workers, n)
+	}
+}
+
+// TestScheduleRestOneWorker: one worker ends a job, its rest included, before it
+// begins another.
+func TestScheduleRestOneWorker(t *testing.T) {
+	var l logged
+	s := l.schedule([]job{{}, {after: []int{0}}, {}, {after: []int{2}}}, 1, never)
+	var order []string
+	s.run = func(_ context.Context, _, i int) jobResult {
+		order = append(order, fmt.Sprint("run ", i))
+		return jobResult{rest: func() jobResult {
+			order = append(order, fmt.Sprint("rest ", i))
+			return jobResult{commit: func() { order = append(order, fmt.Sprint("over ", i)) }}
+		}}
+	}
+	s.do(context.Background())
+	var want []string
+	for _, i := range []int{0, 2, 1, 3} {
+		want = append(want, fmt.Sprint("run ", i), fmt.Sprint("rest ", i), fmt.Sprint("over ", i))
+	}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+// TestScheduleRestFails: a rest that fails or panics fails its job, and failing
+// fast holds for it too.
+func TestScheduleRestFails(t *testing.T) {
+	for _, workers := range []int{1, 4} {
+		for _, panics := range []bool{false, true} {
+			var l logged
+			s := l.schedule([]job{{}, {after: []int{0}}, {after: []int{1}}}, workers, never)
+			s.failFast = true
+			s.run = func(context.Context, int, int) jobResult {
+				return jobResult{rest: func() jobResult {
+					if panics {
+						panic("boom")
+					}
+					return jobResult{failed: true}
+				}}
+			}
+			s.do(context.Background())
+			if diff := cmp.Diff(map[int]int{1: 0, 2: 0}, l.skipped); diff != "" {
+				t.Errorf("%d workers, panics %v: skipped (-want +got):\n%s", workers, panics, diff)
+			}
+		}
+	}
+}
+
+// TestScheduleRestCancel: a cancelled schedule waits for rests that are under way,
+// and gives them up after the grace.
+func TestScheduleRestCancel(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for _, grace := range []time.Duration{time.Minute, 0} {
+		ctx, cancel := context.WithCancel(context.Background())
+		var l logged
+		s := l.schedule([]job{{}, {after: []int{0}}}, 2, never)
+		s.grace = grace
+		release := make(chan struct{})
+		var committed atomic.Bool
+		s.run = func(context.Context, int, int) jobResult {
+			return jobResult{rest: func() jobResult {
+				cancel()
+				if grace == 0 {
+					<-release
+				}
+				return jobResult{commit: func() { committed.Store(true) }}
+			}}
+		}
+		stuck := s.do(ctx)
+		close(release)
+		var want []int
+		if grace == 0 {
+			want = []int{0}
+		}
+		if diff := cmp.Diff(want, stuck); diff != "" || committed.Load() != (grace > 0) {
+			t.Errorf("grace %v: committed %v, stuck (-want +got):\n%s", grace, committed.Load(), diff)
+		}
+		if diff := cmp.Diff(map[int]int{1: noCause}, l.skipped); diff != "" {
+			t.Errorf("grace %v: skipped (-want +got):\n%s", grace, diff)
+		}
+	}
 }

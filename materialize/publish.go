@@ -84,30 +84,60 @@ type Published struct {
 // diag.Diagnostic where the target refuses, *FaultError where the file system
 // does, what audit returned, or what the engine said.
 func Publish(ctx context.Context, s Session, t Target, src Source, audit func(context.Context, Staged) error) (Published, error) {
-	p, err := begin(t)
+	ready, err := Prepare(ctx, s, t, src, audit)
 	if err != nil {
 		return Published{}, err
 	}
-	defer p.lake.RemoveStaging(p.place, t.RunID)
+	return ready.Commit(ctx)
+}
+
+// Prepared is data that is staged and audited, and that nobody can see yet.
+type Prepared struct {
+	publication *publication
+	staged      Staged
+}
+
+// Prepare is Publish up to the end of the audit: all of it that needs the
+// engine. Nothing visible has changed, and Commit must be called, once.
+func Prepare(ctx context.Context, s Session, t Target, src Source, audit func(context.Context, Staged) error) (_ *Prepared, err error) {
+	p, err := begin(t)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			p.lake.RemoveStaging(p.place, t.RunID)
+		}
+	}()
 	staged, err := p.stage(ctx, s, src)
 	if err != nil {
-		return Published{}, err
+		return nil, err
 	}
 	p.step(StepStaged)
 	if err := audit(ctx, staged); err != nil {
 		if kept := p.keepFailed(staged); kept != nil {
 			err = errors.Join(err, kept)
 		}
-		return Published{}, err
+		return nil, err
 	}
 	p.step(StepAudited)
+	return &Prepared{p, staged}, nil
+}
+
+// Commit is the rest of Publish, which only waits for the disk: it asks nothing
+// of the session, so that another node can have that meanwhile. Nothing is
+// published where ctx has ended before it begins; once begun it is not
+// interrupted. Errors are those of Publish after its audit.
+func (r *Prepared) Commit(ctx context.Context) (Published, error) {
+	p := r.publication
+	defer p.lake.RemoveStaging(p.place, p.RunID)
 	if err := ctx.Err(); err != nil {
 		return Published{}, err
 	}
-	if err := p.syncStaged(staged); err != nil {
+	if err := p.syncStaged(r.staged); err != nil {
 		return Published{}, err
 	}
-	done, err := p.commit(staged)
+	done, err := p.commit(r.staged)
 	if err != nil {
 		return Published{}, err
 	}
