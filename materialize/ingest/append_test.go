@@ -351,3 +351,28 @@ func TestStateOfAnotherFormatIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Two loads have records of dedup: none at the same places of their files. They
+// are two records, and so are the by-value records that hold them.
+func TestRecordsAtEqualPlacesOfTwoLoads(t *testing.T) {
+	l := newPublished(t, "mode append\nroot r\nrecord r none\nref v v\nrecord v by_value\nfield a integer\nref n n\nrecord n none\nfield b integer")
+	in := t.TempDir()
+	line := `{"v":{"a":1,"n":{"b":2}}}`
+	for _, name := range []string{"1.ndjson", "2.ndjson"} {
+		files := writeFiles(t, in, map[string]string{name: line})
+		if name == "2.ndjson" {
+			files = append([]File{{Path: filepath.Join(in, "1.ndjson"), Name: "1.ndjson"}}, files...)
+		}
+		if err := l.load(&Job{Files: files}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string][]string{
+		"r": {"1|1|true|1|1.ndjson|1", "2|2|true|1|2.ndjson|1"},
+		"v": {"1|1|1|false|1|1.ndjson|1", "2|1|2|false|1|2.ndjson|1"},
+		"n": {"1|2|false|1|1.ndjson|1", "2|2|false|1|2.ndjson|1"}, "_rejects": {},
+	}
+	if d := cmp.Diff(want, l.tables(t)); d != "" {
+		t.Error(d)
+	}
+}

@@ -14,6 +14,7 @@ type encoder struct {
 	p    *Program
 	bufs []*tableBuf // by table
 
+	load int64 // ordinal of the load
 	base int64 // position of b[0]
 	line int64 // of the record being read
 

@@ -32,8 +32,10 @@ func appendBytes(dst, b []byte) []byte {
 	return append(dst, b...)
 }
 
-// positionKey is the key of a record that is never merged.
-func positionKey(pos int64) (id [16]byte) {
+// positionKey is the key of a record that is never merged: its place, and the
+// load, since the places of every load begin anew.
+func positionKey(load, pos int64) (id [16]byte) {
+	binary.BigEndian.PutUint64(id[:8], uint64(load))
 	binary.BigEndian.PutUint64(id[8:], uint64(pos))
 	return id
 }
@@ -210,7 +212,7 @@ func (e *encoder) identify(t *recType, fr *frame, pos int64) (cid, key, mid [16]
 	case dedupContent:
 		key = cid
 	case dedupNone:
-		key = positionKey(pos)
+		key = positionKey(e.load, pos)
 	case dedupValue:
 		e.enc = append(e.enc[:mark], 'V')
 		e.enc = append(e.enc, t.head...)

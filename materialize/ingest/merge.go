@@ -32,6 +32,7 @@ type merger struct {
 	prev   *state  // what an append builds upon; nil from scratch
 	base   []int64 // by type: the numbers that are taken
 	fresh  []int64 // by type: the numbers that this load gives
+	again  []int64 // by type: the stored records that it met
 
 	mu       sync.Mutex
 	staged   map[string]materialize.StagedOutput
@@ -46,7 +47,7 @@ func (j *Job) merge(ctx context.Context, s materialize.Session, dir string, set 
 	sum := sha256.Sum256([]byte(j.Program.model + "\x00" + dir))
 	m := &merger{j: j, p: j.Program, s: s, dir: dir, schema: "rbt_ingest_" + hex.EncodeToString(sum[:8]), set: set,
 		shift: positionShift(len(j.Files)), staged: map[string]materialize.StagedOutput{},
-		prev: prev, base: make([]int64, len(j.Program.types)), fresh: make([]int64, len(j.Program.types))}
+		prev: prev, base: make([]int64, len(j.Program.types)), fresh: make([]int64, len(j.Program.types)), again: make([]int64, len(j.Program.types))}
 	if prev != nil {
 		for _, t := range m.p.types {
 			m.base[t.ord] = prev.NextSID[t.name]
@@ -70,12 +71,8 @@ func (j *Job) merge(ctx context.Context, s materialize.Session, dir string, set 
 	if err := m.survivors(ctx); err != nil {
 		return materialize.Staged{}, err
 	}
-	for _, t := range m.p.types {
-		n, err := m.number(ctx, "SELECT count(*) FROM "+m.keep(t)+" WHERE NOT old")
-		if err != nil {
-			return materialize.Staged{}, err
-		}
-		m.fresh[t.ord] = n
+	if err := m.countSurvivors(ctx); err != nil {
+		return materialize.Staged{}, err
 	}
 	if m.p.appendMode {
 		if err := m.writeLedger(); err != nil {
@@ -230,10 +227,10 @@ func (m *merger) survivors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := m.checkOccurrences(ctx); err != nil {
+		return err
+	}
 	for _, t := range types {
-		if err := m.checkOccurrences(ctx, t); err != nil {
-			return err
-		}
 		if !t.hasMid {
 			continue
 		}
@@ -291,10 +288,36 @@ func (m *merger) collapse(t *recType) string {
 	return "SELECT k, min(p) AS p, bool_or(e) AS e, CAST(sum(n) AS BIGINT) AS n, " + last + " AS lp" + mids + " FROM (" + from + ") GROUP BY k"
 }
 
+// nothingFor reports that an append has no rows for an output that has parts
+// already: it collects no empty ones.
+func (m *merger) nothingFor(o Output) bool {
+	if len(m.kept(o.Folder)) == 0 {
+		return false
+	}
+	switch o.Kind {
+	case OutputRecord, OutputChild, outputKeys:
+		return m.fresh[o.rec.ord] == 0
+	case outputUpdates:
+		return m.again[o.rec.ord] == 0
+	case OutputRejects:
+		return m.j.stats.Rejects == 0
+	case outputLedger:
+		return len(m.j.Files) == 0 && len(m.j.touched) == 0
+	}
+	return false
+}
+
 // write stages every output.
 func (m *merger) write(ctx context.Context) error {
-	outs := m.outputs()
+	var outs []Output
 	var done int64
+	for _, o := range m.outputs() {
+		if m.nothingFor(o) {
+			m.staged[o.Folder] = materialize.StagedOutput{Relation: o.Relation, Folder: o.Folder, Columns: o.Columns}
+			continue
+		}
+		outs = append(outs, o)
+	}
 	return m.each(ctx, len(outs), func(ctx context.Context, s materialize.Session, i int) error {
 		o := outs[i]
 		if h := m.j.hooks.step; h != nil {

@@ -30,15 +30,47 @@ func (m *merger) number(ctx context.Context, sql string) (n int64, err error) {
 	return n, nil
 }
 
+// togetherMost is how many queries share a statement: many enough to cost
+// little, few enough for the depth of a parse tree.
+const togetherMost = 100
+
+// numbers reads one BIGINT from each of the queries, in few statements: apart
+// they would cost a small load more than what they look at.
+func (m *merger) numbers(ctx context.Context, queries []string) ([]int64, error) {
+	out := make([]int64, len(queries))
+	for first := 0; first < len(queries); first += togetherMost {
+		var parts []string
+		for i, q := range queries[first:min(first+togetherMost, len(queries))] {
+			parts = append(parts, fmt.Sprintf("SELECT %d AS i, n FROM (%s) AS t(n)", first+i, q))
+		}
+		err := m.s.Query(ctx, strings.Join(parts, " UNION ALL "), func(v []any) error {
+			n, ok := v[1].(int64)
+			if !ok {
+				return fmt.Errorf("a count came as %T", v[1])
+			}
+			out[v[0].(int32)] = n
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("check ingest: %w", err)
+		}
+	}
+	return out, nil
+}
+
 // checkShards compares the rows of every shard with what the workers wrote.
 func (m *merger) checkShards(ctx context.Context) error {
-	for _, t := range m.p.tables {
-		n, err := m.number(ctx, "SELECT count(*) FROM "+m.shard(t))
-		if err != nil {
-			return err
-		}
-		if n != m.set.rows[t.ord] {
-			return checkFailed("the shards of %s hold %d rows, %d were written", t.name, n, m.set.rows[t.ord])
+	queries := make([]string, len(m.p.tables))
+	for i, t := range m.p.tables {
+		queries[i] = "SELECT count(*) FROM " + m.shard(t)
+	}
+	counts, err := m.numbers(ctx, queries)
+	if err != nil {
+		return err
+	}
+	for i, t := range m.p.tables {
+		if counts[i] != m.set.rows[t.ord] {
+			return checkFailed("the shards of %s hold %d rows, %d were written", t.name, counts[i], m.set.rows[t.ord])
 		}
 	}
 	return nil
@@ -46,13 +78,36 @@ func (m *merger) checkShards(ctx context.Context) error {
 
 // checkOccurrences compares the occurrences after collapsing with those that
 // the encoders counted.
-func (m *merger) checkOccurrences(ctx context.Context, t *recType) error {
-	n, err := m.number(ctx, "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM "+m.collapsed(t))
+func (m *merger) checkOccurrences(ctx context.Context) error {
+	queries := make([]string, len(m.p.types))
+	for i, t := range m.p.types {
+		queries[i] = "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM " + m.collapsed(t)
+	}
+	counts, err := m.numbers(ctx, queries)
 	if err != nil {
 		return err
 	}
-	if want := m.set.tally.occurrences[t.ord]; n != want {
-		return checkFailed("%s: %d occurrences were read, %d reached the merge", t.name, want, n)
+	for i, t := range m.p.types {
+		if want := m.set.tally.occurrences[t.ord]; counts[i] != want {
+			return checkFailed("%s: %d occurrences were read, %d reached the merge", t.name, want, counts[i])
+		}
+	}
+	return nil
+}
+
+// countSurvivors learns how many numbers this load gives, and how many stored
+// records it has met again.
+func (m *merger) countSurvivors(ctx context.Context) error {
+	var queries []string
+	for _, t := range m.p.types {
+		queries = append(queries, "SELECT count(*) FILTER (NOT old) FROM "+m.keep(t), "SELECT count(*) FILTER (old) FROM "+m.keep(t))
+	}
+	counts, err := m.numbers(ctx, queries)
+	if err != nil {
+		return err
+	}
+	for i, t := range m.p.types {
+		m.fresh[t.ord], m.again[t.ord] = counts[2*i], counts[2*i+1]
 	}
 	return nil
 }
@@ -320,6 +375,7 @@ func (m *merger) storedFamily(f *family, files []string) string {
 // verify reads the staged files back: numbers are dense, references resolved,
 // families complete.
 func (m *merger) verify(ctx context.Context) error {
+	v := &verification{}
 	for _, o := range m.outputs() {
 		st := m.staged[o.Folder]
 		paths := make([]string, len(st.Files))
@@ -339,67 +395,59 @@ func (m *merger) verify(ctx context.Context) error {
 			if n == 0 {
 				continue
 			}
-			bad, err := m.number(ctx, fmt.Sprintf("SELECT CAST(count(*) <> %d OR min(_sid) <> %d OR max(_sid) <> %d AS BIGINT) FROM %s", n, base+1, base+n, rel))
-			if err != nil {
-				return err
-			}
-			if bad != 0 {
-				return checkFailed("%s: the numbers are not dense", o.Relation)
-			}
-			err = m.resolved(ctx, o, &o.rec.shape, rel)
-			if err != nil {
-				return err
-			}
+			v.expect(0, o.Relation+": the numbers are not dense",
+				fmt.Sprintf("SELECT CAST(count(*) <> %d OR min(_sid) <> %d OR max(_sid) <> %d AS BIGINT) FROM %s", n, base+1, base+n, rel))
+			v.resolved(o, &o.rec.shape, rel)
 		case OutputChild:
-			if err := m.verifyChild(ctx, o, rel); err != nil {
-				return err
-			}
+			v.child(o, rel)
 		case OutputFamily:
-			n, err := m.number(ctx, "SELECT count(*) FROM ("+m.familyQuery(o.family)+")")
-			if err != nil {
-				return err
-			}
-			if n != st.Rows {
-				return checkFailed("%s: %d content ids, %d rows", o.Relation, n, st.Rows)
-			}
+			v.expect(st.Rows, fmt.Sprintf("%s has %d rows, and another number of content ids", o.Relation, st.Rows), "SELECT count(*) FROM ("+m.familyQuery(o.family)+")")
 		case OutputRejects:
 			if st.Rows != m.j.stats.Rejects {
 				return checkFailed("%s: %d rejects, %d rows", o.Relation, m.j.stats.Rejects, st.Rows)
 			}
 		}
 	}
-	return nil
-}
-
-func (m *merger) verifyChild(ctx context.Context, o Output, rel string) error {
-	if o.list.kind == listLink {
-		col := ident(columnName(o.list.target.name) + "_sid")
-		return m.noNulls(ctx, o, rel, col)
+	counts, err := m.numbers(ctx, v.queries)
+	if err != nil {
+		return err
 	}
-	if o.list.kind == listOwned {
-		return m.resolved(ctx, o, o.list.row, rel)
-	}
-	return nil
-}
-
-func (m *merger) resolved(ctx context.Context, o Output, s *shape, rel string) error {
-	for _, r := range s.refs {
-		if r.required {
-			if err := m.noNulls(ctx, o, rel, ident(r.col)); err != nil {
-				return err
-			}
+	for i, n := range counts {
+		if n != v.want[i] {
+			return checkFailed("%s", v.faults[i])
 		}
 	}
 	return nil
 }
 
-func (m *merger) noNulls(ctx context.Context, o Output, rel, col string) error {
-	n, err := m.number(ctx, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NULL", rel, col))
-	if err != nil {
-		return err
+// verification is the questions to the staged files: each is a query of one
+// number, what that has to be, and what is wrong where it is not.
+type verification struct {
+	queries, faults []string
+	want            []int64
+}
+
+func (v *verification) expect(want int64, fault, query string) {
+	v.queries, v.faults, v.want = append(v.queries, query), append(v.faults, fault), append(v.want, want)
+}
+
+func (v *verification) child(o Output, rel string) {
+	switch o.list.kind {
+	case listLink:
+		v.noNulls(o, rel, ident(columnName(o.list.target.name)+"_sid"))
+	case listOwned:
+		v.resolved(o, o.list.row, rel)
 	}
-	if n > 0 {
-		return checkFailed("%s: %d references in %s lead nowhere", o.Relation, n, col)
+}
+
+func (v *verification) resolved(o Output, s *shape, rel string) {
+	for _, r := range s.refs {
+		if r.required {
+			v.noNulls(o, rel, ident(r.col))
+		}
 	}
-	return nil
+}
+
+func (v *verification) noNulls(o Output, rel, col string) {
+	v.expect(0, fmt.Sprintf("%s: references in %s lead nowhere", o.Relation, col), fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NULL", rel, col))
 }

@@ -99,6 +99,7 @@ func (j *Job) budget(p *Program) (flushBytes, dedupSlots int) {
 func (pl *pipeline) work(ctx context.Context, id int) (err error) {
 	flushBytes, slots := pl.j.budget(pl.p)
 	e := newEncoder(pl.p, slots)
+	e.load = pl.j.LoadID
 	sh := newShards(pl, id)
 	defer func() {
 		if err != nil {
