@@ -41,6 +41,7 @@ func (b *builder) build(ctx context.Context) (commit func() error, err error) {
 	}
 	b.appending = b.step.Incremental
 	source, form, folder, err := b.source(ctx)
+	defer b.watch(ctx)()
 	if err != nil {
 		return nil, inFile(err, n.File)
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
 	"github.com/duckdb/duckdb-go/v2/mapping"
@@ -33,14 +34,17 @@ var ownSettings = map[string]string{
 	"temp_directory": "", "errors_as_json": "", "lock_configuration": "", "access_mode": "",
 	"allow_parser_override_extension": "", "preserve_insertion_order": "", "schema": "", "search_path": "",
 	"enable_external_access": "", "disabled_filesystems": "", "preserve_identifier_case": "",
+	"enable_progress_bar": "", "enable_progress_bar_print": "", "progress_bar_time": "", // it would print between rbt's lines
 }
 
 // database is the one in-memory DuckDB instance of a process, with as many
 // connections as sessions are asked for. Everything that it owns on disk lies
 // in tempDir.
 type database struct {
-	db      *sql.DB
-	tempDir string
+	db       *sql.DB
+	tempDir  string
+	tracer   *Engine // hears of every statement; nil where nobody does
+	sessions atomic.Int64
 }
 
 // openDatabase starts the instance with rbt's settings and the project's.
@@ -199,13 +203,20 @@ func (d *database) session(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a connection of the SQL engine: %w", err)
 	}
-	return &session{db: d, conn: conn}, nil
+	return &session{db: d, conn: conn, number: int(d.sessions.Add(1))}, nil
 }
 
 // session is one connection: materialize.Session and a little more.
 type session struct {
 	db   *database
 	conn *sql.Conn
+	// What a trace says of a statement: on which connection, its place there, and
+	// for which node.
+	number, statements int
+	about              string
+	// gauge is nil where nobody wants to know how far a query is.
+	gauge   *gauge
+	copying atomic.Pointer[copying]
 }
 
 var _ materialize.Session = (*session)(nil)
@@ -223,6 +234,8 @@ func (s *session) Query(ctx context.Context, query string, row func(values []any
 
 // query is Query that also returns the names of the columns.
 func (s *session) query(ctx context.Context, query string, row func(values []any) error) (columns []string, err error) {
+	ended := s.traced(query)
+	defer func() { ended(err) }()
 	rows, err := s.conn.QueryContext(ctx, query)
 	if err != nil {
 		return nil, engineError(ctx, query, err)
@@ -379,6 +392,7 @@ func (s *session) CopyTo(ctx context.Context, query, path string, metadata map[s
 		if !ok {
 			return fmt.Errorf("copy to %s: the engine gave no row count", path)
 		}
+	s.copying.Store(&copying{path: path, rows: -1})
 		file.Rows = n
 		return nil
 	}
@@ -395,10 +409,12 @@ func (s *session) CopyTo(ctx context.Context, query, path string, metadata map[s
 		err = fmt.Errorf("copy to %s: %w", path, err)
 	}
 	if rmErr := os.Remove(path); rmErr != nil && !errors.Is(rmErr, os.ErrNotExist) {
+			s.copying.Store(&copying{path: path, rows: file.Rows, bytes: file.Bytes})
 		return nil, errors.Join(err, fmt.Errorf("remove the unfinished %s: %w", path, rmErr))
 	}
 	return nil, err
 }
+	s.copying.Store(nil)
 
 // Relation makes "schema"."name" read exactly these Parquet files.
 func (s *session) Relation(ctx context.Context, schema, name string, files []string, columns []lake.Column) error {

@@ -18,6 +18,7 @@ const (
 	EventRunStarted   EventKind = "run_started"
 	EventNodeStarted  EventKind = "node_started"
 	EventNodeProgress EventKind = "node_progress"
+	EventStatement    EventKind = "statement"
 	EventNodeFinished EventKind = "node_finished"
 	EventTestFinished EventKind = "test_finished"
 	EventLog          EventKind = "log"
@@ -43,24 +44,37 @@ const (
 // Event is something that happened in a run. Which fields are set depends on
 // Kind; it is complete when it is sent and never changes.
 type Event struct {
-	Kind     EventKind
-	Time     time.Time
-	Number   int // of the step or test, from 1
-	Total    int
-	Node     *NodeResult // started: only identity is set
-	Test     *TestResult
-	Progress *Progress
-	Message  string
-	Level    string  // debug | info | warn | error
-	Result   *Result // run_finished
+	Kind      EventKind
+	Time      time.Time
+	Number    int // of the step or test, from 1
+	Total     int
+	Node      *NodeResult // started: only identity is set
+	Test      *TestResult
+	Progress  *Progress
+	Statement *Statement
+	Message   string
+	Level     string  // debug | info | warn | error
+	Result    *Result // run_finished
 }
 
-// Progress is how far a running node is.
+// Statement is one text that the SQL engine is given: told when it begins, and
+// again when it is done.
+type Statement struct {
+	Node               string // display name of the node that it is for; "" where it is for none
+	Connection, Number int    // the connection, and the place of the statement on it; both from 1
+	SQL                string
+	Done               bool
+	Elapsed            time.Duration // once it is done
+	Err                error
+}
+
+// Progress is how far a running node is; a field that is 0 is not known.
 type Progress struct {
 	Rows              int64
+	Estimated         bool    // Rows is the SQL engine's guess of how many it has read
 	Share             float64 // of the work, 0 to 1; negative where the engine does not know
 	Files, FilesTotal int64
-	Bytes, BytesTotal int64
+	Bytes, BytesTotal int64 // read by an ingest, written by all else
 	Records, Rejects  int64
 }
 

@@ -24,6 +24,11 @@ type Options struct {
 	Now func() time.Time
 	// Events gets what happens, one event at a time, in order; nil drops them.
 	Events func(Event)
+	// ProgressEvery is how often Events hears how far the queries of a node are;
+	// 0 is never, and then nothing is measured.
+	ProgressEvery time.Duration
+	// Trace says that Events hears of every statement that the SQL engine is given.
+	Trace bool
 	// Version is rbt's own, as an ingest records it.
 	Version string
 	// PID names the folder of temporary files under target/.
@@ -113,6 +118,9 @@ func (e *Engine) database(ctx context.Context) (*database, error) {
 	db, err := openDatabase(ctx, e.o.Project.Engine, temp.path)
 	if err != nil {
 		return nil, errors.Join(err, temp.remove())
+	}
+	if e.o.Trace {
+		db.tracer = e
 	}
 	e.db, e.temp, e.opened = db, temp, true
 	return db, nil

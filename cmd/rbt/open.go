@@ -29,7 +29,8 @@ type session struct {
 }
 
 // open makes the engine of a command. withLake is false for commands that need
-// nothing of what is published. Close it.
+// nothing of what is published; events is nil for commands that run no plan.
+// Close it.
 func (w *workspace) open(ctx context.Context, withLake bool, events func(engine.Event)) (*session, error) {
 	s := &session{workspace: w, started: w.sys.now().UTC(), invocationID: newInvocationID()}
 	if withLake {
@@ -39,7 +40,12 @@ func (w *workspace) open(ctx context.Context, withLake bool, events func(engine.
 		}
 		s.lake = l
 	}
-	e, err := engine.Open(ctx, engine.Options{Project: w.p, Lake: s.lake, Now: w.sys.now, Events: events, Version: rbtVersion(), PID: os.Getpid()})
+	if events == nil {
+		events = w.debugEvents
+	}
+	e, err := engine.Open(ctx, engine.Options{
+		Project: w.p, Lake: s.lake, Now: w.sys.now, Events: events, ProgressEvery: w.tellEvery(), Trace: w.o.debug, Version: rbtVersion(), PID: os.Getpid(),
+	})
 	if err != nil {
 		return nil, w.fail(err)
 	}

@@ -59,14 +59,14 @@ func (w *workspace) newUI(total int, names []string) *ui {
 	if file, err := openLog(filepath.Join(w.p.TargetDir, "logs", "rbt.log")); err != nil {
 		_, _ = fmt.Fprintf(w.errOut, "warning: no log is kept: %s\n", err)
 	} else {
-		u.printers = append(u.printers, &logPrinter{file: file, mask: w.p.Mask, width: width, report: r})
+		u.printers = append(u.printers, &logPrinter{file: file, mask: w.p.Mask, width: width, report: r, traced: w.o.debug})
 	}
 	if w.o.json {
 		u.printers = append(u.printers, &jsonPrinter{out: u.out, quiet: w.o.quiet, debug: w.o.debug})
 		return u
 	}
-	text := &textPrinter{out: u.out, colour: w.colour, quiet: w.o.quiet, debug: w.o.debug, starts: true, width: width, report: r}
-	if !w.sys.liveView() || w.o.quiet {
+	text := &textPrinter{out: u.out, colour: w.colour, quiet: w.o.quiet, debug: w.o.debug, traced: w.o.debug, starts: true, width: width, report: r}
+	if !w.liveView() {
 		u.printers = append(u.printers, text)
 		return u
 	}
@@ -80,6 +80,30 @@ func (w *workspace) newUI(total int, names []string) *ui {
 	return u
 }
 
+// liveView says whether a live view is drawn.
+func (w *workspace) liveView() bool { return w.sys.liveView() && !w.o.quiet && !w.o.json }
+
+// tellEvery is how often the engine is asked how far it is: never where nobody
+// sees it.
+func (w *workspace) tellEvery() time.Duration {
+	if w.liveView() || w.o.json && w.o.debug {
+		return 2 * redrawEvery
+	}
+	return 0
+}
+
+// debugEvents prints the statements of a command that runs no plan, which has
+// standard output for its result.
+func (w *workspace) debugEvents(e engine.Event) {
+	switch {
+	case e.Kind != engine.EventStatement || !w.o.debug:
+	case w.o.json:
+		writeJSONLine(w.errOut, toJSON(e))
+	default:
+		_, _ = io.WriteString(w.errOut, statementText(e))
+	}
+}
+
 // shownTarget is the target folder as paths in messages begin: below the
 // project where it lies there.
 func (w *workspace) shownTarget() string {
@@ -89,7 +113,11 @@ func (w *workspace) shownTarget() string {
 	return w.p.TargetDir
 }
 
+// Event shows an event. What happens before there is a view is shown by none.
 func (u *ui) Event(e engine.Event) {
+	if u == nil {
+		return
+	}
 	for _, p := range u.printers {
 		p.Event(e)
 	}
@@ -123,6 +151,7 @@ type logPrinter struct {
 	mask   func(string) string
 	width  int
 	report report
+	traced bool
 }
 
 func (p *logPrinter) Event(e engine.Event) {
@@ -130,7 +159,7 @@ func (p *logPrinter) Event(e engine.Event) {
 		return
 	}
 	var b strings.Builder
-	text := &textPrinter{out: &b, debug: true, starts: true, width: p.width, report: p.report}
+	text := &textPrinter{out: &b, debug: true, traced: p.traced, starts: true, width: p.width, report: p.report}
 	if e.Kind == engine.EventRunStarted && e.Result != nil {
 		fmt.Fprintf(&b, "rbt %s, invocation %s\n", e.Result.Command, e.Result.InvocationID)
 	}

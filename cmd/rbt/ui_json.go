@@ -21,18 +21,19 @@ type jsonPrinter struct {
 }
 
 type jsonEvent struct {
-	Event    string         `json:"event"`
-	Time     string         `json:"time"`
-	Level    string         `json:"level"`
-	Message  string         `json:"message"`
-	Number   int            `json:"number,omitempty"`
-	Total    int            `json:"total,omitempty"`
-	Node     *jsonNode      `json:"node,omitempty"`
-	Test     *jsonTest      `json:"test,omitempty"`
-	Progress *jsonProgress  `json:"progress,omitempty"`
-	Problems []jsonProblem  `json:"problems,omitempty"`
-	Summary  map[string]int `json:"summary,omitempty"`
-	Seconds  *float64       `json:"elapsed_seconds,omitempty"`
+	Event     string         `json:"event"`
+	Time      string         `json:"time"`
+	Level     string         `json:"level"`
+	Message   string         `json:"message"`
+	Number    int            `json:"number,omitempty"`
+	Total     int            `json:"total,omitempty"`
+	Node      *jsonNode      `json:"node,omitempty"`
+	Test      *jsonTest      `json:"test,omitempty"`
+	Progress  *jsonProgress  `json:"progress,omitempty"`
+	Statement *jsonStatement `json:"statement,omitempty"`
+	Problems  []jsonProblem  `json:"problems,omitempty"`
+	Summary   map[string]int `json:"summary,omitempty"`
+	Seconds   *float64       `json:"elapsed_seconds,omitempty"`
 }
 
 type jsonNode struct {
@@ -76,6 +77,7 @@ type jsonTest struct {
 
 type jsonProgress struct {
 	Rows       int64    `json:"rows"`
+	Estimated  bool     `json:"rows_estimated,omitempty"`
 	Share      *float64 `json:"share,omitempty"`
 	Files      int64    `json:"files,omitempty"`
 	FilesTotal int64    `json:"files_total,omitempty"`
@@ -83,6 +85,15 @@ type jsonProgress struct {
 	BytesTotal int64    `json:"bytes_total,omitempty"`
 	Records    int64    `json:"records,omitempty"`
 	Rejects    int64    `json:"rejects,omitempty"`
+}
+
+type jsonStatement struct {
+	Node       string   `json:"node,omitempty"`
+	Connection int      `json:"connection"`
+	Number     int      `json:"number"`
+	SQL        string   `json:"sql"`
+	Status     string   `json:"status"`
+	Seconds    *float64 `json:"elapsed_seconds,omitempty"`
 }
 
 type jsonProblem struct {
@@ -155,6 +166,9 @@ func toJSON(e engine.Event) jsonEvent {
 	if e.Progress != nil {
 		j.Progress = toJSONProgress(e.Progress)
 	}
+	if e.Statement != nil {
+		j.Statement = toJSONStatement(e.Statement)
+	}
 	if e.Kind == engine.EventRunStarted && e.Result != nil {
 		j.Message = fmt.Sprintf("rbt %s, invocation %s", e.Result.Command, e.Result.InvocationID)
 	}
@@ -202,9 +216,21 @@ func toJSONTest(t *engine.TestResult) jsonTest {
 }
 
 func toJSONProgress(p *engine.Progress) *jsonProgress {
-	j := &jsonProgress{Rows: p.Rows, Files: p.Files, FilesTotal: p.FilesTotal, Bytes: p.Bytes, BytesTotal: p.BytesTotal, Records: p.Records, Rejects: p.Rejects}
+	j := &jsonProgress{Rows: p.Rows, Estimated: p.Estimated, Files: p.Files, FilesTotal: p.FilesTotal, Bytes: p.Bytes, BytesTotal: p.BytesTotal, Records: p.Records, Rejects: p.Rejects}
 	if p.Share >= 0 {
 		j.Share = &p.Share
+	}
+	return j
+}
+
+func toJSONStatement(s *engine.Statement) *jsonStatement {
+	j := &jsonStatement{Node: s.Node, Connection: s.Connection, Number: s.Number, SQL: s.SQL, Status: "started"}
+	if s.Done {
+		elapsed := s.Elapsed.Seconds()
+		j.Status, j.Seconds = "success", &elapsed
+		if s.Err != nil {
+			j.Status = "error"
+		}
 	}
 	return j
 }

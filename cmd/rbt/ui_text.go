@@ -35,6 +35,7 @@ type textPrinter struct {
 	quiet  bool
 	debug  bool
 	starts bool // print START lines; a live view shows the same better
+	traced bool // statements are told as they are run; without, debug repeats them behind a node
 	width  int
 	report report
 }
@@ -45,6 +46,10 @@ func (p *textPrinter) Event(e engine.Event) {
 		if p.starts && !p.quiet {
 			p.line(nodeLine(e, p.width, p.colour))
 		}
+	case engine.EventStatement:
+		if p.debug {
+			_, _ = io.WriteString(p.out, statementText(e))
+		}
 	case engine.EventNodeFinished:
 		if p.quiet && !isBad(e.Node.Status) && !hasBadTest(e.Node) {
 			return
@@ -54,7 +59,7 @@ func (p *textPrinter) Event(e engine.Event) {
 			p.line(l)
 		}
 		if p.debug {
-			_, _ = io.WriteString(p.out, debugText(e.Node))
+			_, _ = io.WriteString(p.out, debugText(e.Node, p.traced))
 		}
 	case engine.EventTestFinished:
 		if !p.quiet || isBad(e.Test.Status) || e.Test.Status == engine.StatusWarn {
@@ -205,18 +210,32 @@ func nodeNotes(n *engine.NodeResult, c palette) []string {
 	return lines
 }
 
-// debugText is what --debug adds to a node: why it ran, its SQL, and how long
-// each of its tests took.
-func debugText(n *engine.NodeResult) string {
+// statementText shows a statement as it begins, and how long it took.
+func statementText(e engine.Event) string {
+	if s := e.Statement; !s.Done {
+		return "debug: " + e.Message + "\n" + indent(s.SQL, "    ")
+	}
+	return "debug: " + e.Message + "\n"
+}
+
+// debugText is what --debug adds to a node: why it ran and how long each of its
+// tests took, with the SQL unless that was told when it was run.
+func debugText(n *engine.NodeResult, traced bool) string {
+	sql := func(text string) string {
+		if traced {
+			return ""
+		}
+		return indent(text, "    ")
+	}
 	var b strings.Builder
 	if n.Reason != "" {
 		fmt.Fprintf(&b, "debug: %s: %s\n", n.Display, n.Reason)
 	}
-	if n.SQL != "" {
-		fmt.Fprintf(&b, "debug: %s: SQL\n%s", n.Display, indent(n.SQL, "    "))
+	if n.SQL != "" && !traced {
+		fmt.Fprintf(&b, "debug: %s: SQL\n%s", n.Display, sql(n.SQL))
 	}
 	for _, t := range n.Tests {
-		fmt.Fprintf(&b, "debug: %s: test %s in %s\n%s", n.Display, t.Label, seconds(t.Elapsed), indent(t.SQL, "    "))
+		fmt.Fprintf(&b, "debug: %s: test %s in %s\n%s", n.Display, t.Label, seconds(t.Elapsed), sql(t.SQL))
 	}
 	return b.String()
 }

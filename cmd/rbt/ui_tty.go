@@ -40,6 +40,7 @@ type runningNode struct {
 	id, name string
 	started  time.Time
 	progress engine.Progress
+	phase    string
 	known    bool // progress was reported
 }
 
@@ -73,7 +74,7 @@ func (p *ttyPrinter) Event(e engine.Event) {
 	case engine.EventNodeProgress:
 		for _, r := range p.running {
 			if e.Node != nil && e.Progress != nil && r.id == e.Node.ID {
-				r.progress, r.known = *e.Progress, true
+				r.progress, r.phase, r.known = *e.Progress, e.Message, true
 			}
 		}
 		return
@@ -168,7 +169,7 @@ func (p *ttyPrinter) live(now time.Time, columns, rows int) []string {
 		if i == room {
 			break
 		}
-		lines = append(lines, fit(r.line(now), columns-1))
+		lines = append(lines, r.line(now, columns-1))
 	}
 	status := fmt.Sprintf("%d of %d done, %d running", p.done, p.total, len(p.running))
 	if p.failed > 0 {
@@ -180,30 +181,68 @@ func (p *ttyPrinter) live(now time.Time, columns, rows int) []string {
 	return append(lines, fit(status, columns-1))
 }
 
-func (r *runningNode) line(now time.Time) string {
-	s := fmt.Sprintf("  %s  %s", clock(max(0, now.Sub(r.started))), r.name)
-	if !r.known {
-		return s
+// line is what is said of a running node: how long, which, how far. Where the
+// screen is narrow the last figures go first, then the end of the name, and
+// what is known of the share stays.
+func (r *runningNode) line(now time.Time, cells int) string {
+	head := fmt.Sprintf("  %s  ", clock(max(0, now.Sub(r.started))))
+	figures := r.figures()
+	tail := func() string { return strings.Join(append([]string{""}, figures...), "  ") }
+	for len(figures) > 1 && cellWidth(head+r.name+tail()) > cells {
+		figures = figures[:len(figures)-1]
 	}
+	return fit(head+fit(r.name, max(1, cells-cellWidth(head+tail())))+tail(), cells)
+}
+
+// figures is how far a node is: what is known of it, the most telling first.
+func (r *runningNode) figures() []string {
+	if !r.known {
+		return nil
+	}
+	var f []string
 	pr := r.progress
 	if pr.Share >= 0 {
-		s += fmt.Sprintf("  %3.0f%%", 100*min(1, pr.Share))
+		// What runs is not done, however near the end.
+		f = append(f, fmt.Sprintf("%2d%%", min(99, int(100*pr.Share))))
 	}
-	if pr.Records > 0 {
-		s += "  " + count(pr.Records, "record")
-	} else if pr.Rows > 0 {
-		s += "  " + count(pr.Rows, "row")
+	switch {
+	case pr.Records > 0:
+		f = append(f, count(pr.Records, "record"))
+	case pr.Rows > 0 && pr.Estimated:
+		f = append(f, "about "+roughly(pr.Rows)+" rows read")
+	case pr.Rows > 0:
+		f = append(f, count(pr.Rows, "row"))
 	}
 	if pr.Rejects > 0 {
-		s += "  " + count(pr.Rejects, "reject")
+		f = append(f, count(pr.Rejects, "reject"))
 	}
 	if pr.FilesTotal > 0 {
-		s += fmt.Sprintf("  %d of %s", pr.Files, count(pr.FilesTotal, "file"))
+		f = append(f, fmt.Sprintf("%d of %s", pr.Files, count(pr.FilesTotal, "file")))
 	}
-	if pr.BytesTotal > 0 {
-		s += fmt.Sprintf("  %s of %s", bytesText(pr.Bytes), bytesText(pr.BytesTotal))
+	switch {
+	case pr.BytesTotal > 0:
+		f = append(f, bytesText(pr.Bytes)+" of "+bytesText(pr.BytesTotal))
+	case pr.Bytes > 0:
+		f = append(f, bytesText(pr.Bytes)+" written")
 	}
-	return s
+	if r.phase == "audit" {
+		f = append(f, "in audit")
+	}
+	return f
+}
+
+// roughly writes a number that is a guess with the digits that can be meant.
+func roughly(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%d,000", n/1000)
+	case n < 1_000_000_000:
+		return fmt.Sprintf("%.1f million", float64(n)/1e6)
+	default:
+		return fmt.Sprintf("%.1f billion", float64(n)/1e9)
+	}
 }
 
 // wrappedRows is how many rows of the screen lines of these widths take.

@@ -96,16 +96,16 @@ func newTestTTY(s *screen, rows int) *ttyPrinter {
 }
 
 func TestTTYPrinterLiveView(t *testing.T) {
-	s := &screen{columns: 90}
+	s := &screen{columns: 100}
 	p := newTestTTY(s, 24)
 	events := sampleRun()
 	start := events[0].Time
 	p.Event(events[0])
 	p.Event(events[1])
 	p.Event(events[4])
-	p.Event(engine.Event{Kind: engine.EventNodeProgress, Node: events[1].Node, Progress: &engine.Progress{Rows: 12345, Share: 0.42}})
+	p.Event(engine.Event{Kind: engine.EventNodeProgress, Node: events[1].Node, Progress: &engine.Progress{Rows: 12345, Estimated: true, Share: 0.42, Bytes: 37_900_000}})
 	p.draw(start.Add(2500 * time.Millisecond))
-	want := "   2.5s  table model staging.stg_orders   42%  12345 rows\n" +
+	want := "   2.5s  table model staging.stg_orders  42%  about 12,000 rows read  37.9 MB written\n" +
 		"   2.5s  table model marts.orders\n" +
 		"0 of 8 done, 2 running,  2.5s\n"
 	if diff := cmp.Diff(want, s.String()); diff != "" {
