@@ -29,10 +29,10 @@ type check struct {
 	Rows     string
 	Checked  string
 	Expected string
-	// Nulls is the column whose number of NULLs is the number of violations, and
-	// Set the one whose values are the rows looked at: what the footers of files
-	// can tell without a scan. Nil where it is something else.
-	Nulls, Set *lake.Column
+	// proof is how it can be shown to hold without a scan; nil where it cannot.
+	// from is what it looks at, the test's where applied.
+	proof *proof
+	from  string
 }
 
 // Count is the query that gives the number of violations, at most limit where
@@ -74,14 +74,7 @@ func genericCheck(t *project.Test, s subject, parent string, now time.Time) (che
 	if err != nil {
 		return check{}, err
 	}
-	if t.Where == "" && len(a.columns) == 1 {
-		switch {
-		case t.Kind == "not_null":
-			c.Nulls = &a.columns[0]
-		case c.Checked != "":
-			c.Set = &a.columns[0]
-		}
-	}
+	c.proof, c.from = a.proof(c.Checked != ""), a.from
 	if c.Checked == "" {
 		c.Checked = "SELECT count(*) FROM " + a.from
 	}

@@ -55,7 +55,7 @@ func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
 		if s, ok := parts[strings.ToLower(testedRelation(b.step.Node, t))]; ok && isRowWise(t.Kind) {
 			part = &s
 		}
-		result := b.run.evaluate(ctx, b.session, t, part)
+		result := b.run.evaluate(ctx, func(context.Context) (*session, error) { return b.session, nil }, t, part)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -87,11 +87,14 @@ func (b *builder) bindStaged(ctx context.Context, staged materialize.Staged, o m
 			return err
 		}
 		reads = nil
+		if all := append(append([]string(nil), o.Kept...), paths(o)...); rowsOfFiles(query, all, o.Columns) {
+			files = all
+		}
 	default:
 		files = append(append([]string(nil), o.Kept...), paths(o)...)
 		query, reads = scanFiles(files, o.Columns), nil
 	}
-	return b.run.catalog.set(ctx, b.session, r, query, reads, files)
+	return b.run.catalog.set(ctx, b.session, r, query, reads, files, o.Columns)
 }
 
 func orWord(a, b string) string {
@@ -119,10 +122,6 @@ func testedRelation(n *plan.Node, t *project.Test) string {
 
 // auditStep asks the tests of a step that have not passed on what is published.
 func (r *run) auditStep(ctx context.Context, worker int, s *plan.Step, n *NodeResult) error {
-	session, err := r.session(ctx, worker)
-	if err != nil {
-		return err
-	}
 	gates, units := r.untested(s)
 	hashes := readHashes(s.Receipt.TestsHash)
 	var failed []*TestResult
@@ -141,7 +140,7 @@ func (r *run) auditStep(ctx context.Context, worker int, s *plan.Step, n *NodeRe
 		note(t)
 	}
 	for _, g := range gates {
-		t := r.evaluate(ctx, session, g, nil)
+		t := r.evaluate(ctx, r.opener(worker), g, nil)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -165,18 +164,17 @@ func (r *run) lateTest(ctx context.Context, worker, k int) jobResult {
 	if !r.needed(l) {
 		return jobResult{}
 	}
-	session, err := r.session(ctx, worker)
-	t := newTestResult(l.Test, r.tests[l.Test])
-	if err == nil {
-		t = r.evaluate(ctx, session, l.Test, nil)
-	} else {
-		t.Status, t.Err = StatusError, err
-	}
+	t := r.evaluate(ctx, r.opener(worker), l.Test, nil)
 	if ctx.Err() != nil {
 		t.Status, t.Err = StatusSkipped, nil
 	}
 	t.AfterPublish = len(l.After) > 0
 	return jobResult{commit: func() { r.tested(k, t) }}
+}
+
+// opener gives the worker's connection when it is needed.
+func (r *run) opener(worker int) opener {
+	return func(ctx context.Context) (*session, error) { return r.session(ctx, worker) }
 }
 
 // needed reports whether a late test has anything new to look at.

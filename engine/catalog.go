@@ -64,7 +64,7 @@ type relation struct {
 	table   *fileTable    // of a source, once it was bound
 	plain   bool          // reads Parquet files of the lake and nothing else
 	footers *footers      // of these files; nil where a row is more than a row of a file
-	columns []lake.Column // once a test asked for them
+	columns []lake.Column // as they are stored, or once a test asked for them
 }
 
 func relationKey(schema, name string) string {
@@ -195,11 +195,13 @@ func (c *catalog) define(ctx context.Context, s *session, r *relation, chain []*
 				return err
 			}
 		}
+		before, files := r.footers, pub.files(o.Relation)
 		if err := c.create(ctx, s, r, query, nil, true); err != nil {
 			return err
 		}
-		if pub.receipt.Form != lake.FormIngest {
-			r.footers = newFooters(pub.files(o.Relation))
+		if rowsOfFiles(query, files, o.Columns) {
+			r.footers = before
+			r.stored(files, o.Columns)
 		}
 		return nil
 	}
@@ -292,6 +294,42 @@ func (c *catalog) create(ctx context.Context, s *session, r *relation, query str
 	return nil
 }
 
+// rowsOfFiles reports whether each row of a query is a row of one of the files.
+func rowsOfFiles(query string, files []string, columns []lake.Column) bool {
+	return query == scanFiles(files, columns) || query == scanGrown(files, columns)
+}
+
+// stored notes that each row of a relation is a row of one of these files. What
+// was read of their footers is kept. r.mu is held.
+func (r *relation) stored(files []string, columns []lake.Column) {
+	if r.footers == nil || !slices.Equal(r.footers.files, files) {
+		r.footers = newFooters(files)
+	}
+	if len(columns) > 0 {
+		r.columns = columns
+	}
+}
+
+// held gives a relation that is stored as it is, without making it known to the
+// engine; false where only the engine can tell what it is.
+func (c *catalog) held(r *relation) (subject, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.bound && r.footers == nil && r.node.Source == nil && !(r.node.Model != nil && r.node.Model.Materialization == project.Ephemeral) {
+		pub, ok, err := c.published(r.node)
+		if err != nil || !ok || pub.damage != nil || pub.receipt.Form == lake.FormView || pub.receipt.Form == lake.FormIngest {
+			return subject{}, false
+		}
+		for _, o := range pub.receipt.Outputs {
+			if strings.EqualFold(o.Relation, r.name) || r.output == "" && len(pub.receipt.Outputs) == 1 {
+				r.stored(pub.files(o.Relation), o.Columns)
+				break
+			}
+		}
+	}
+	return subject{from: relationName(r.schema, r.name), columns: r.columns, footers: r.footers}, r.footers != nil && r.columns != nil
+}
+
 // schema makes a schema once: IF NOT EXISTS does not keep two connections that
 // make it at one time from a write-write conflict.
 func (c *catalog) schema(ctx context.Context, s *session, name string) error {
@@ -312,7 +350,7 @@ func (c *catalog) schema(ctx context.Context, s *session, name string) error {
 
 // set gives a relation a meaning for the time of an audit: what is staged. files
 // are what it reads where that is all.
-func (c *catalog) set(ctx context.Context, s *session, r *relation, query string, parents []*relation, files []string) error {
+func (c *catalog) set(ctx context.Context, s *session, r *relation, query string, parents []*relation, files []string, columns []lake.Column) error {
 	versions := map[*relation]int{}
 	for _, p := range parents {
 		if p == r {
@@ -325,7 +363,7 @@ func (c *catalog) set(ctx context.Context, s *session, r *relation, query string
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := c.create(ctx, s, r, query, versions, len(parents) == 0)
-	r.footers = newFooters(files)
+	r.stored(files, columns)
 	return err
 }
 
@@ -334,7 +372,7 @@ func (c *catalog) set(ctx context.Context, s *session, r *relation, query string
 func (c *catalog) forget(n *plan.Node) {
 	for _, r := range c.relationsOf(n) {
 		r.mu.Lock()
-		r.bound = false
+		r.bound, r.footers, r.columns = false, nil, nil
 		r.mu.Unlock()
 	}
 }
