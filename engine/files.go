@@ -49,7 +49,20 @@ func expandPatterns(patterns []string) ([]string, error) {
 // fileStamps takes the identity of files now. The names are those that receipts
 // use.
 func fileStamps(p *project.Project, files []string) (map[string]lake.FileStamp, error) {
-	names, found := make([]string, len(files)), make([]lake.FileStamp, len(files))
+	found, err := stampFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	stamps := make(map[string]lake.FileStamp, len(files))
+	for i, file := range files {
+		stamps[shownPath(p, file)] = found[i]
+	}
+	return stamps, nil
+}
+
+// stampFiles takes the identities of files in their order.
+func stampFiles(files []string) ([]lake.FileStamp, error) {
+	found := make([]lake.FileStamp, len(files))
 	// Looking at 100,000 files is most of what an unchanged ingest of them costs.
 	const each = 2000
 	var group errgroup.Group
@@ -61,7 +74,6 @@ func fileStamps(p *project.Project, files []string) (map[string]lake.FileStamp, 
 				if err != nil {
 					return fmt.Errorf("look at source file: %w", err)
 				}
-				names[i] = shownPath(p, files[i])
 				found[i] = lake.FileStamp{Size: info.Size(), Mtime: info.ModTime().UnixNano(), Ctime: changeTime(info)}
 			}
 			return nil
@@ -70,11 +82,7 @@ func fileStamps(p *project.Project, files []string) (map[string]lake.FileStamp, 
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	stamps := make(map[string]lake.FileStamp, len(files))
-	for i, name := range names {
-		stamps[name] = found[i]
-	}
-	return stamps, nil
+	return found, nil
 }
 
 // shownPath is the name of a file in messages and receipts: relative to the
