@@ -2,8 +2,13 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
+
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"rbt/internal/diag"
 	"rbt/internal/lake"
@@ -98,12 +103,22 @@ type parquetKind struct {
 	files   []string
 }
 
-// parquetKinds describes every file, those with one schema together.
+// parquetKinds describes every file, those with one schema together. A file whose
+// footer has the schema of one before it is not shown to the engine: opening a
+// footer costs a tenth of that, and a folder may hold thousands of files.
 func (t *fileTable) parquetKinds(ctx context.Context, s *session) ([]*parquetKind, error) {
 	var kinds []*parquetKind
-	at := map[string]*parquetKind{}
+	at, byFooter := map[string]*parquetKind{}, map[string]*parquetKind{}
 	var problems diag.List
 	for _, f := range t.files {
+		footer := ""
+		if len(t.files) > 1 {
+			footer = parquetSchema(f)
+		}
+		if k := byFooter[footer]; k != nil {
+			k.files = append(k.files, f)
+			continue
+		}
 		columns, err := s.Describe(ctx, "SELECT * FROM read_parquet("+quoteText(literalPath(f))+", hive_partitioning = false)")
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -119,9 +134,41 @@ func (t *fileTable) parquetKinds(ctx context.Context, s *session) ([]*parquetKin
 			at[key] = k
 			kinds = append(kinds, k)
 		}
+		if footer != "" {
+			byFooter[footer] = k
+		}
 		k.files = append(k.files, f)
 	}
 	return kinds, problems.Err()
+}
+
+// parquetSchema is all that settles the columns which the engine reads from a
+// file: equal texts are equal columns. It is "" where the file cannot be read,
+// which the engine then says better.
+func parquetSchema(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	r, err := file.NewParquetReader(f)
+	if err != nil {
+		return ""
+	}
+	meta := r.MetaData()
+	settles := []any{schema.ToThrift(meta.Schema.Root())}
+	for _, kv := range meta.KeyValueMetadata() {
+		// What pandas says holds the rows' own index, and what rbt says the
+		// publish: both differ between files of one schema and say nothing of it.
+		if kv.Key != "pandas" && !strings.HasPrefix(kv.Key, "rbt_") {
+			settles = append(settles, kv)
+		}
+	}
+	text, err := json.Marshal(settles)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // parquetColumns gives names and types of the table's columns: declared ones

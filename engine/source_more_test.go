@@ -79,6 +79,44 @@ func TestParquetTable(t *testing.T) {
 	}
 }
 
+// TestParquetSchema: files are told apart by their footers exactly where the
+// engine finds other columns in them.
+func TestParquetSchema(t *testing.T) {
+	s := testSession(t)
+	queries := []string{
+		"select 1 as a", "select 2 as a", "select 1::bigint as a", "select 1 as b", "select 1.5 as a", "select 1.25 as a", "select 'x' as a",
+		"select '1'::json as a", "select '2'::json as a", "select [1] as a", "select [1::bigint] as a", "select {'x': 1} as a", "select {'x': 1, 'y': 2} as a", "select {'z': 1} as a",
+		"select map {'k': 1} as a", "select timestamp '2024-01-01' as a", "select timestamptz '2024-01-01' as a", "select date '2024-01-01' as a",
+		"select uuid '00000000-0000-0000-0000-000000000000' as a", "select 'x'::blob as a", "select 1::utinyint as a", "select 1::tinyint as a",
+		"select interval 1 day as a", "select time '01:00' as a", "select 1 as a, 2 as b", "select 2 as b, 1 as a",
+	}
+	files := map[string]string{}
+	for i, q := range queries {
+		files[fmt.Sprintf("%02d.parquet", i)] = q
+	}
+	dir := parquetFiles(t, s, files)
+	byFooter, byColumns := map[string]string{}, map[string]string{}
+	for i := range queries {
+		path := filepath.Join(dir, fmt.Sprintf("%02d.parquet", i))
+		footer := parquetSchema(path)
+		columns, err := s.Describe(context.Background(), "SELECT * FROM read_parquet("+quoteText(path)+")")
+		if err != nil || footer == "" {
+			t.Fatalf("%s: %v, footer %q", queries[i], err, footer)
+		}
+		text := fmt.Sprint(columns)
+		if seen, ok := byFooter[footer]; ok && seen != text {
+			t.Errorf("%s: one footer for %s and %s", queries[i], seen, text)
+		}
+		if seen, ok := byColumns[text]; ok && seen != footer {
+			t.Errorf("%s: two footers for %s", queries[i], text)
+		}
+		byFooter[footer], byColumns[text] = text, footer
+	}
+	if got := parquetSchema(filepath.Join(dir, "none.parquet")); got != "" {
+		t.Errorf("a missing file has the schema %q", got)
+	}
+}
+
 func TestBrokenParquet(t *testing.T) {
 	s := testSession(t)
 	dir := writeFiles(t, map[string]string{"a.parquet": "no parquet"})

@@ -1,6 +1,7 @@
 package materialize
 
 import (
+	"maps"
 	"path"
 	"path/filepath"
 
@@ -89,7 +90,7 @@ func (p *publication) commitParts(staged Staged, done *Published) error {
 func (p *publication) manifest(columns []lake.Column) *lake.Manifest {
 	m := &lake.Manifest{Columns: columns, PartInfo: map[string]lake.PartInfo{}}
 	if old := p.previous.Manifest; old != nil {
-		m.Extra = old.Extra
+		m.Extra = maps.Clone(old.Extra)
 		if p.append {
 			m = old.Clone()
 		}

@@ -185,7 +185,7 @@ func (p *publication) receipt(commit string, outputs []lake.Output) lake.Receipt
 		Extra:       p.previous.Receipt.Extra,
 	}
 	if p.previous.Recorded || p.previous.Foreign {
-		r.Superseded = p.previous.Receipt.SupersededBy(r)
+		r.Superseded = p.lake.SupersededBy(p.previous.Receipt, r)
 	}
 	return r
 }

@@ -80,7 +80,7 @@ func (l *Lake) CommitManifest(moves []Move, p Place, m *Manifest, r Receipt) (er
 			return fmt.Errorf("make parts in %s durable: %w", dir, err)
 		}
 	}
-	content, err := encode(m)
+	content, err := encode(m, manifestDepth)
 	if err != nil {
 		return fmt.Errorf("encode manifest of %s: %w", p.Name, err)
 	}
@@ -139,24 +139,11 @@ func (l *Lake) NextPart(p Place, n Node) int64 {
 			return next
 		}
 	}
-	return max(next, l.highestPart(p.Path(), 1)+1)
-}
-
-// highestPart looks for part files in a folder and so many levels below.
-func (l *Lake) highestPart(rel string, levels int) int64 {
-	entries, err := l.fs.ReadDir(l.abs(rel))
-	if err != nil {
-		return 0
+	for _, f := range l.partsBelow(p.Path(), 1) {
+		n, _ := PartNumber(f.Path)
+		next = max(next, n+1)
 	}
-	var highest int64
-	for _, e := range entries {
-		if n, ok := PartNumber(e.Name()); ok {
-			highest = max(highest, n)
-		} else if e.IsDir() && levels > 0 {
-			highest = max(highest, l.highestPart(path.Join(rel, e.Name()), levels-1))
-		}
-	}
-	return highest
+	return next
 }
 
 // MakeStaging makes a node's empty staging folder and returns its absolute path.

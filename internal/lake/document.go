@@ -83,20 +83,18 @@ func onlyKeys(b []byte, known []string) bool {
 			value = value && depth > 1
 		case '"':
 			start := i + 1
-			for i++; i < len(b) && b[i] != '"'; i++ {
-				if b[i] == '\\' {
-					i++
-				}
-			}
-			if depth == 1 && !value && !slices.Contains(known, string(b[start:min(i, len(b))])) {
+			end := endOfString(b, i)
+			if depth == 1 && !value && !slices.Contains(known, string(b[start:end-1])) {
 				return false
 			}
+			i = end - 1
 		}
 	}
 	return true
 }
 
-// withExtra appends unknown keys, sorted, to an encoded JSON object.
+// withExtra appends unknown keys, sorted and without white space, to an encoded
+// JSON object.
 func withExtra(object []byte, extra map[string]json.RawMessage, known []string) ([]byte, error) {
 	keys := make([]string, 0, len(extra))
 	for k := range extra {
@@ -114,24 +112,80 @@ func withExtra(object []byte, extra map[string]json.RawMessage, known []string) 
 		if !bytes.HasSuffix(out, []byte("{")) {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, name...), ':'), extra[k]...)
+		value := bytes.NewBuffer(append(append(out, name...), ':'))
+		if err := json.Compact(value, extra[k]); err != nil {
+			return nil, err
+		}
+		out = value.Bytes()
 	}
 	return append(out, '}'), nil
 }
 
-// encode gives a document as it stands on disk: one key a line, so that a
-// person can read and compare it.
-func encode(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
+// encode gives a document as it stands on disk: one key or value a line down to
+// a depth, so that a person can read and compare it, and what lies deeper on one
+// line, so that a list of thousands stays small.
+func encode(doc json.Marshaler, depth int) ([]byte, error) {
+	b, err := doc.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, b, "", " "); err != nil {
-		return nil, err
+	return append(lines(b, depth), '\n'), nil
+}
+
+// lines breaks JSON without white space of its own into lines down to a depth.
+func lines(b []byte, depth int) []byte {
+	out := make([]byte, 0, len(b)+len(b)/4)
+	at := 0
+	newLine := func() {
+		out = append(out, '\n')
+		for range at {
+			out = append(out, ' ')
+		}
 	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		switch c {
+		case '{', '[':
+			at++
+			out = append(out, c)
+			if at <= depth && b[i+1] != c+2 { // an empty one stays together
+				newLine()
+			}
+		case '}', ']':
+			at--
+			if at < depth && b[i-1] != c-2 {
+				newLine()
+			}
+			out = append(out, c)
+		case ',':
+			out = append(out, c)
+			if at <= depth {
+				newLine()
+			}
+		case ':':
+			out = append(out, c)
+			if at <= depth {
+				out = append(out, ' ')
+			}
+		case '"':
+			end := endOfString(b, i)
+			out = append(out, b[i:end]...)
+			i = end - 1
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// endOfString is where the JSON string that starts at i is over.
+func endOfString(b []byte, i int) int {
+	for i++; i < len(b) && b[i] != '"'; i++ {
+		if b[i] == '\\' {
+			i++
+		}
+	}
+	return min(i+1, len(b))
 }
 
 // stageFile writes a document's temporary file and makes its content durable.

@@ -138,6 +138,7 @@ func (l *Lake) examineManifest(c candidate, r *Receipt) Node {
 			NextPart: m.NextPart, Outputs: outputsOf(c, m, nil)},
 	})
 	node.Manifest = m
+	node.Receipt.Outputs = outputsOf(c, m, node.Receipt.Outputs)
 	if node.Damage == nil {
 		node.Damage = l.partsThere(c, m)
 	}
@@ -176,7 +177,7 @@ func (l *Lake) judge(c candidate, r *Receipt, f found) Node {
 		out.Fingerprint = f.fingerprint
 		if r != nil {
 			out.Volatile, out.Extra = r.Volatile, r.Extra
-			out.Superseded = r.SupersededBy(out)
+			out.Superseded = l.SupersededBy(*r, out)
 			out.NextPart = max(out.NextPart, r.NextPart)
 		}
 		return Node{Receipt: out, Adopted: true}
@@ -190,6 +191,40 @@ func (l *Lake) judge(c candidate, r *Receipt, f found) Node {
 		out.Superseded, out.NextPart, out.Extra = r.Superseded, max(out.NextPart, r.NextPart), r.Extra
 	}
 	return Node{Receipt: out, Foreign: true}
+}
+
+// withFiles gives a receipt as it stands on disk the files that it does not list:
+// those of its manifest, or, where that is gone or cannot be read, the parts that
+// lie in its folder. It is for what is to be removed and not for readers.
+func (l *Lake) withFiles(r Receipt) Receipt {
+	if !r.Form.HasManifest() || slices.ContainsFunc(r.Outputs, func(o Output) bool { return len(o.Files) > 0 }) {
+		return r
+	}
+	c := candidate{name: r.Name, path: r.Path, form: candidateForm(r.Form)}
+	if m, err := l.ReadManifest(c.manifest()); err == nil && m.Commit == r.Commit {
+		r.Outputs = outputsOf(c, m, r.Outputs)
+		return r
+	}
+	r.Outputs = []Output{{Relation: r.Name, Files: l.partsBelow(r.Path, 1)}}
+	return r
+}
+
+// partsBelow lists the parts in a folder and so many levels below.
+func (l *Lake) partsBelow(rel string, levels int) []File {
+	entries, err := l.fs.ReadDir(l.abs(rel))
+	if err != nil {
+		return nil
+	}
+	var files []File
+	for _, e := range entries {
+		at := path.Join(rel, e.Name())
+		if _, ok := PartNumber(e.Name()); ok {
+			files = append(files, File{Path: at})
+		} else if e.IsDir() && levels > 0 {
+			files = append(files, l.partsBelow(at, levels-1)...)
+		}
+	}
+	return files
 }
 
 // stagedReceipt reads the receipt that a run staged before its commit.

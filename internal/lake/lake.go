@@ -50,8 +50,9 @@ type Column struct {
 // Lake is one folder of published data. It may be used by several goroutines;
 // only the holder of its Lock may write.
 type Lake struct {
-	root string
-	fs   FS
+	root      string
+	fs        FS
+	manifests *manifests
 }
 
 // Open returns the lake at an absolute path. Nothing is created: a lake that is
@@ -70,7 +71,7 @@ func Open(root string, fsys FS) (*Lake, error) {
 			return nil, nestedError(dir, root)
 		}
 		if dir == filepath.Dir(dir) {
-			return &Lake{root: root, fs: fsys}, nil
+			return &Lake{root: root, fs: fsys, manifests: &manifests{known: map[string]knownManifest{}}}, nil
 		}
 	}
 }

@@ -244,7 +244,7 @@ func TestManifestKeepsUnknownKeys(t *testing.T) {
 	if m.NextPart != 4 {
 		t.Errorf("next_part %d: below a part that exists", m.NextPart)
 	}
-	b, err := encode(m)
+	b, err := encode(m, manifestDepth)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestManifestOfAnotherTool(t *testing.T) {
 }
 
 func TestReceiptStrict(t *testing.T) {
-	good, err := encode(receiptOf("m", FormFile, "gold/m.parquet", "c", File{Path: "gold/m.parquet"}))
+	good, err := encode(receiptOf("m", FormFile, "gold/m.parquet", "c", File{Path: "gold/m.parquet"}), receiptDepth)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,15 +341,11 @@ func TestReceiptRoundTrip(t *testing.T) {
 	r.Inputs = Inputs{SQL: "s", Config: map[string]string{"k": "h"}, Parents: map[string]string{"p": "i"}, Sources: map[string]FileStamp{"f": {1, 2, 3}}, Engine: "e"}
 	r.Volatile, r.Outputs[0].ContentHash, r.Stats, r.Superseded = &why, &hash, &stats, []string{"gold/old.parquet"}
 	r.Extra = map[string]json.RawMessage{"later": json.RawMessage(`[true]`)}
-	b, err := encode(r)
+	b, err := encode(r, receiptDepth)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(b), `"f": [
-    1,
-    2,
-    3
-   ]`) {
+	if !strings.Contains(string(b), "   \"f\": [1,2,3]\n") {
 		t.Error(string(b))
 	}
 	got, err := parseReceipt("m", b)
@@ -462,7 +458,7 @@ func TestAdoptedIncrementKeepsFingerprint(t *testing.T) {
 	put(t, l, "gold/m.parts/part-0000000000001.parquet", part)
 	m := &Manifest{Version: 1, Strategy: StrategyAppend, Parts: []string{PartName(1)}, TotalRows: 3, NextPart: 2, Columns: []Column{{"a", "BIGINT"}},
 		PartInfo: map[string]PartInfo{PartName(1): {Rows: 3, Bytes: int64(len(part)), Fingerprint: "f1", RunID: "r1"}}, Commit: CommitID("m", "f1", 1, "")}
-	text, _ := encode(m)
+	text, _ := encode(m, manifestDepth)
 	put(t, l, "gold/m.parts/_rbt_manifest.json", string(text))
 	if got := recoverNow(t, l); len(got.Adopted) != 1 {
 		t.Fatalf("%+v", got)
@@ -796,7 +792,7 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		text, err := encode(m)
+		text, err := encode(m, manifestDepth)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -876,4 +872,127 @@ func TestFileInTheWay(t *testing.T) {
 	if _, err := l.MakeStaging(Place{Name: "m", Form: FormFile}, "../run"); err == nil {
 		t.Error("a run id left the staging folder")
 	}
+}
+
+// TestReceiptNamesManifest: the receipt of a form with a manifest does not grow
+// with the parts; reading the node gives them, also from a receipt that lists them.
+func TestReceiptNamesManifest(t *testing.T) {
+	l := open(t, t.TempDir())
+	part := parquetFile(t, "a", 3)
+	place, err := NewPlace("gold", "m", FormIncremental)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Manifest{Version: 1, Strategy: StrategyAppend, Commit: "c", TotalRows: 6, Columns: []Column{{"a", "BIGINT"}}, PartInfo: map[string]PartInfo{}}
+	var files []File
+	for _, name := range []string{PartName(1), PartName(2)} {
+		put(t, l, "gold/m.parts/"+name, part)
+		m.Parts = append(m.Parts, name)
+		m.PartInfo[name] = PartInfo{Rows: 3, Bytes: int64(len(part)), Commit: "c"}
+		files = append(files, File{"gold/m.parts/" + name, int64(len(part)), "c"})
+	}
+	r := receiptOf("m", FormIncremental, "gold/m.parts", "c", files...)
+	if err := l.CommitManifest(nil, place, m, r); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(l.abs(".rbt/state/m.json"))
+	if err != nil || strings.Contains(string(text), "part-") || !strings.Contains(string(text), `"manifest": "gold/m.parts/_rbt_manifest.json"`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	listing := strings.Replace(string(text), `"rows": 3`, `"files": [{"path": "gold/m.parts/old.parquet", "bytes": 1, "commit": "b"}], "rows": 3`, 1)
+	for _, text := range []string{string(text), listing} {
+		put(t, l, ".rbt/state/m.json", text)
+		n, ok, err := l.ReadNode("m")
+		if err != nil || !ok || n.Damage != nil {
+			t.Fatal(err, ok, n.Damage)
+		}
+		if diff := cmp.Diff(files, n.Receipt.Outputs[0].Files); diff != "" {
+			t.Error(diff)
+		}
+		if len(n.Receipt.Extra) > 0 {
+			t.Errorf("unknown keys %v", n.Receipt.Extra)
+		}
+	}
+	// What is superseded is known without the list: from the manifest, and from
+	// the folder where that cannot be read.
+	bare, now := receiptOf("m", FormIncremental, "gold/m.parts", "c"), receiptOf("m", FormFile, "gold/m.parquet", "d", File{Path: "gold/m.parquet"})
+	want := []string{files[0].Path, files[1].Path, "gold/m.rbt_incremental.json", "gold/m.parts/_rbt_manifest.json", "gold/m.parts"}
+	for range 2 {
+		if diff := cmp.Diff(want, l.SupersededBy(bare, now)); diff != "" {
+			t.Error(diff)
+		}
+		put(t, l, "gold/m.parts/_rbt_manifest.json", "{")
+	}
+}
+
+// TestManifestsAreRemembered: one content is parsed once, another at once.
+func TestManifestsAreRemembered(t *testing.T) {
+	l := open(t, t.TempDir())
+	read := func(text string) *Manifest {
+		t.Helper()
+		put(t, l, "gold/m.parts/_rbt_manifest.json", text)
+		m, err := l.ReadManifest("gold/m.parts/_rbt_manifest.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	const one = `{"version":1,"strategy":"table","parts":[],"commit":"a"}`
+	first := read(one)
+	if read(one) != first {
+		t.Error("the same content was parsed twice")
+	}
+	if got := read(strings.Replace(one, `"a"`, `"b"`, 1)); got == first || got.Commit != "b" {
+		t.Errorf("%+v", got)
+	}
+	put(t, l, "gold/m.parts/_rbt_manifest.json", "{")
+	if _, err := l.ReadManifest("gold/m.parts/_rbt_manifest.json"); err == nil {
+		t.Error("a cut manifest was read from memory")
+	}
+}
+
+func TestLines(t *testing.T) {
+	const text = `{"a":[],"b":{},"c":[1,[2,{"d":"x,{:\"]"}]],"e":{"f":{"g":1},"h":[]}}`
+	for depth, want := range []string{
+		text,
+		"{\n \"a\": [],\n \"b\": {},\n \"c\": [1,[2,{\"d\":\"x,{:\\\"]\"}]],\n \"e\": {\"f\":{\"g\":1},\"h\":[]}\n}",
+		"{\n \"a\": [],\n \"b\": {},\n \"c\": [\n  1,\n  [2,{\"d\":\"x,{:\\\"]\"}]\n ],\n \"e\": {\n  \"f\": {\"g\":1},\n  \"h\": []\n }\n}",
+	} {
+		if got := string(lines([]byte(text), depth)); got != want {
+			t.Errorf("depth %d:\n%s\nwant\n%s", depth, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var gen func(depth int) any
+		gen = func(depth int) any {
+			switch rapid.IntRange(0, 3+min(depth, 2)).Draw(t, "kind") {
+			case 0:
+				return rapid.StringMatching(`[\[\]{}:," \\a]{0,5}`).Draw(t, "text")
+			case 1:
+				return rapid.Int().Draw(t, "number")
+			case 4:
+				list := make([]any, rapid.IntRange(0, 3).Draw(t, "items"))
+				for i := range list {
+					list[i] = gen(depth - 1)
+				}
+				return list
+			case 5:
+				object := map[string]any{}
+				for range rapid.IntRange(0, 3).Draw(t, "keys") {
+					object[rapid.StringMatching(`[{,"a]{0,2}`).Draw(t, "key")] = gen(depth - 1)
+				}
+				return object
+			}
+			return nil
+		}
+		compact, err := json.Marshal(gen(4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back bytes.Buffer
+		broken := lines(compact, rapid.IntRange(0, 5).Draw(t, "depth"))
+		if err := json.Compact(&back, broken); err != nil || back.String() != string(compact) {
+			t.Fatalf("%v: %s became %s", err, compact, broken)
+		}
+	})
 }

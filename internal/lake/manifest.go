@@ -1,6 +1,7 @@
 package lake
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
+
+// manifestDepth is how deep a manifest is broken into lines: one a part.
+const manifestDepth = 2
 
 // ManifestName is the file name of every manifest.
 const ManifestName = "_rbt_manifest.json"
@@ -134,7 +139,7 @@ func parseManifest(b []byte) (*Manifest, error) {
 		return nil, errors.New("the manifest is empty (0 bytes)")
 	}
 	var m Manifest
-	if err := json.Unmarshal(b, &m); err != nil {
+	if err := m.UnmarshalJSON(b); err != nil {
 		return nil, fmt.Errorf("the manifest is not complete JSON: %w", err)
 	}
 	switch {
@@ -175,9 +180,43 @@ func (m *Manifest) deriveNext() {
 	}
 }
 
-// ReadManifest reads the manifest at a path relative to the lake. The error is
-// a *DamageError where the document cannot be used, fs.ErrNotExist where there
-// is none. What another tool left out is derived from the parts.
+// manifests remembers the manifests that were parsed last, by path and content: a
+// run reads that of every node at its start and again at its publish, and it has a
+// line for every part.
+type manifests struct {
+	mu    sync.Mutex
+	known map[string]knownManifest
+}
+
+type knownManifest struct {
+	content  [sha256.Size]byte
+	manifest *Manifest
+}
+
+// parse gives the manifest that the content says, to be shared and not changed.
+// One of another tool is not kept, since it is completed from its parts.
+func (k *manifests) parse(rel string, content []byte) (*Manifest, error) {
+	sum := sha256.Sum256(content)
+	k.mu.Lock()
+	found, ok := k.known[rel]
+	k.mu.Unlock()
+	if ok && found.content == sum {
+		return found.manifest, nil
+	}
+	m, err := parseManifest(content)
+	if err != nil || m.Version == 0 {
+		return m, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known[rel] = knownManifest{sum, m}
+	return m, nil
+}
+
+// ReadManifest reads the manifest at a path relative to the lake, which is not to
+// be changed: Clone it. The error is a *DamageError where the document cannot be
+// used, fs.ErrNotExist where there is none. What another tool left out is derived
+// from the parts.
 func (l *Lake) ReadManifest(rel string) (*Manifest, error) {
 	abs, err := l.Abs(rel)
 	if err != nil {
@@ -190,7 +229,7 @@ func (l *Lake) ReadManifest(rel string) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read manifest %s: %w", rel, err)
 	}
-	m, err := parseManifest(b)
+	m, err := l.manifests.parse(rel, b)
 	if err != nil {
 		return nil, &DamageError{Path: rel, Err: err}
 	}
@@ -266,12 +305,13 @@ type pointer struct {
 // pointerText is the content of the pointer of an incremental node.
 func pointerText(name string) ([]byte, error) {
 	parts := name + partsSuffix
-	return encode(pointer{
+	b, err := json.Marshal(pointer{
 		Strategy: StrategyAppend,
 		PartsDir: parts,
 		Note: fmt.Sprintf("ref() reads the files named in %s/%s; %s is not written",
 			parts, ManifestName, name+fileSuffix),
 	})
+	return append(lines(b, 1), '\n'), err
 }
 
 // EnsurePointer writes the pointer of an incremental node where it is missing

@@ -18,6 +18,10 @@ import (
 // written last, to <lake>/.rbt/state/<name>.json. All paths are relative to the
 // lake with "/". Keys that this version does not know are kept in Extra and
 // written back.
+//
+// Of a form with a manifest the document names that and not the files: their list
+// would grow with every increment, and the manifest is what counts. Reading a
+// node fills them in. A document that lists them is read as well.
 type Receipt struct {
 	Version     int                        `json:"version"` // 1
 	Name        string                     `json:"name"`
@@ -58,7 +62,7 @@ type FileStamp struct {
 // Output is one relation that a node publishes.
 type Output struct {
 	Relation    string   `json:"relation"`
-	Files       []File   `json:"files"`
+	Files       []File   `json:"files,omitzero"` // not written where a manifest lists them
 	Rows        int64    `json:"rows"`
 	Columns     []Column `json:"columns"`
 	ContentHash *string  `json:"content_hash"`
@@ -71,7 +75,12 @@ type File struct {
 	Commit string `json:"commit"`
 }
 
-var receiptKeys = jsonKeys(reflect.TypeFor[Receipt]())
+// receiptKeys are the keys of a receipt; one of them is only for people and for
+// other tools.
+var receiptKeys = append(jsonKeys(reflect.TypeFor[Receipt]()), "manifest")
+
+// receiptDepth is how deep a receipt is broken into lines: one a source file.
+const receiptDepth = 3
 
 // MarshalJSON writes [size, mtime, ctime].
 func (s FileStamp) MarshalJSON() ([]byte, error) {
@@ -109,6 +118,10 @@ func (s *FileStamp) UnmarshalJSON(b []byte) error {
 // empty lists are written as such, never as null.
 func (r Receipt) MarshalJSON() ([]byte, error) {
 	type plain Receipt
+	var manifest string
+	if r.Form.HasManifest() {
+		manifest = path.Join(r.Path, ManifestName)
+	}
 	if r.Inputs.Config == nil {
 		r.Inputs.Config = map[string]string{}
 	}
@@ -123,7 +136,10 @@ func (r Receipt) MarshalJSON() ([]byte, error) {
 	}
 	outputs := make([]Output, len(r.Outputs))
 	for i, o := range r.Outputs {
-		if o.Files == nil {
+		switch {
+		case manifest != "":
+			o.Files = nil
+		case o.Files == nil:
 			o.Files = []File{}
 		}
 		if o.Columns == nil {
@@ -132,7 +148,10 @@ func (r Receipt) MarshalJSON() ([]byte, error) {
 		outputs[i] = o
 	}
 	r.Outputs = outputs
-	b, err := json.Marshal(plain(r))
+	b, err := json.Marshal(struct {
+		plain
+		Manifest string `json:"manifest,omitempty"`
+	}{plain(r), manifest})
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +245,7 @@ func (l *Lake) StageReceipt(r Receipt) (*StagedReceipt, error) {
 	if err := l.EnsureDir(stateDir); err != nil {
 		return nil, err
 	}
-	b, err := encode(r)
+	b, err := encode(r, receiptDepth)
 	if err != nil {
 		return nil, fmt.Errorf("encode receipt of %s: %w", r.Name, err)
 	}
@@ -246,9 +265,10 @@ func (s *StagedReceipt) Commit() error { return s.lake.commitFile(s.temp, s.abs)
 func (s *StagedReceipt) Discard() { _ = s.lake.fs.Remove(s.temp) }
 
 // SupersededBy lists what the next run has to remove once now has replaced the
-// receipt: what it still had to remove itself, and its own files that are not
+// receipt r: what it still had to remove itself, and its own files that are not
 // among those of now. Files come before the folders that hold them.
-func (r Receipt) SupersededBy(now Receipt) []string {
+func (l *Lake) SupersededBy(r, now Receipt) []string {
+	r = l.withFiles(r)
 	live := map[string]bool{now.Path: true}
 	for _, o := range now.Outputs {
 		for _, f := range o.Files {
