@@ -23,6 +23,7 @@ type builder struct {
 
 	compiled *project.Compiled // of a model
 	text     statement
+	known    *described  // what is known of queries over what the SQL reads; nil for nothing
 	reads    []*relation // what the SQL reads
 	volatile string
 	asked    string // why a query of the template makes the text volatile
@@ -40,8 +41,8 @@ func (b *builder) build(ctx context.Context) (commit func() error, err error) {
 		return nil, err
 	}
 	b.appending = b.step.Incremental
-	source, form, folder, err := b.source(ctx)
 	defer b.watch(ctx)()
+	source, form, folder, err := b.source(ctx)
 	if err != nil {
 		return nil, inFile(err, n.File)
 	}
@@ -62,7 +63,7 @@ func (b *builder) build(ctx context.Context) (commit func() error, err error) {
 	if b.editedIncrement() {
 		b.result.Notes = append(b.result.Notes, "its SQL was edited: rows of earlier runs stay as they are until --full-refresh")
 	}
-	ready, err := materialize.Prepare(ctx, b.session, target, source, b.audit)
+	ready, err := materialize.Prepare(ctx, b.asking(), target, source, b.audit)
 	if err != nil {
 		b.run.catalog.forget(n)
 		return nil, b.explain(ctx, err)
@@ -191,7 +192,7 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 		return nil, b.place(err)
 	}
 	b.text = st
-	tables, err := b.run.e.parser.Tables(compiled.SQL)
+	tables, err := b.tables(st)
 	if err != nil {
 		return nil, b.place(err)
 	}
@@ -211,10 +212,30 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 		}
 		b.reads = append(b.reads, this...)
 	}
-	if err := b.session.checkQuery(ctx, st); err != nil {
+	b.known = nil
+	if known := b.foreseen(st); known != nil {
+		b.known = known.known
+	} else if err := b.session.checkQuery(ctx, st); err != nil {
 		return nil, b.place(err)
 	}
 	return materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced), nil
+}
+
+// tables is what the parse tree of the text says of what it reads, where its
+// tokens do not show that already.
+func (b *builder) tables(st statement) (plan.Tables, error) {
+	if b.run.foretold != nil && b.run.foretold.bindings[b.step.Node] != nil && b.run.foretold.bindings[b.step.Node].text == st.text && st.plain() {
+		return plan.Tables{}, nil
+	}
+	return b.run.e.parser.Tables(st.text)
+}
+
+// asking is the session of the step, which asks nothing that is known.
+func (b *builder) asking() materialize.Session {
+	if b.known == nil {
+		return b.session
+	}
+	return knowing{b.session, b.known}
 }
 
 func (b *builder) volatility(compiled *project.Compiled, tables plan.Tables) string {

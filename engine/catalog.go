@@ -26,6 +26,9 @@ type catalog struct {
 	published func(n *plan.Node) (publishedNode, bool, error)
 	relations map[string]*relation // by relationKey
 
+	// sources of Parquet files as they were described before; nil for none.
+	sources map[*plan.Node]*foreseenSource
+
 	schemaMu sync.Mutex
 	schemas  map[string]bool // made in the engine, in lower case
 }
@@ -60,11 +63,12 @@ type relation struct {
 	bound   bool
 	// parents are the relations that a bound view reads, with the versions that
 	// they had then: a view over a relation that changed must be made again.
-	parents map[*relation]int
-	table   *fileTable    // of a source, once it was bound
-	plain   bool          // reads Parquet files of the lake and nothing else
-	footers *footers      // of these files; nil where a row is more than a row of a file
-	columns []lake.Column // as they are stored, or once a test asked for them
+	parents  map[*relation]int
+	table    *fileTable    // of a source, once it was bound
+	foreseen bool          // the files of a source are those that were described before
+	plain    bool          // reads Parquet files of the lake and nothing else
+	footers  *footers      // of these files; nil where a row is more than a row of a file
+	columns  []lake.Column // as they are stored, or once a test asked for them
 }
 
 func relationKey(schema, name string) string {
@@ -270,10 +274,15 @@ func (c *catalog) defineSource(ctx context.Context, s *session, r *relation) err
 	if err != nil {
 		return err
 	}
-	r.table = table
-	query, err := table.query(ctx, s)
-	if err != nil {
-		return err
+	query := ""
+	if known := c.sources[r.node]; known.still(table) {
+		table, query = known.table, known.query
+	}
+	r.table, r.foreseen = table, query != ""
+	if query == "" {
+		if query, err = table.query(ctx, s); err != nil {
+			return err
+		}
 	}
 	return c.create(ctx, s, r, query, nil, false)
 }

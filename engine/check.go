@@ -48,12 +48,13 @@ func (e *Engine) Check(ctx context.Context, g *plan.Graph, nodes []*plan.Node) (
 // the run is given, it binds what that run will execute, over published columns
 // of what the run does not build.
 func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Node, during *foresight) (_ *checker, err error) {
-	db, err := openDatabase(ctx, project.Engine{Settings: e.o.Project.Engine.Settings}, filepath.Join(tempDirFor(e.o.Project.TargetDir, e.o.PID), "check"))
+	db, err := openDatabase(ctx, project.Engine{Settings: e.o.Project.Engine.Settings, DuckDBThreads: 1}, filepath.Join(tempDirFor(e.o.Project.TargetDir, e.o.PID), "check"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	c := &checker{e: e, during: during, names: newCatalog(e.o.Project, g, e.parser, nil).names(), known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}, columns: map[string][]lake.Column{}, tests: testsByNode(g)}
+	c := &checker{e: e, during: during, names: newCatalog(e.o.Project, g, e.parser, nil).names(), known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}, columns: map[string][]lake.Column{}, tests: testsByNode(g),
+		bindings: map[*plan.Node]*binding{}, sources: map[*plan.Node]*foreseenSource{}}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := c.schemas(ctx, db, g); err != nil {
 		return nil, err
@@ -144,6 +145,9 @@ type checker struct {
 	mu      sync.Mutex
 	known   map[*plan.Node]bool      // nodes whose columns are known and bound
 	columns map[string][]lake.Column // by relationKey
+
+	bindings map[*plan.Node]*binding        // of models
+	sources  map[*plan.Node]*foreseenSource // of Parquet files
 }
 
 func (c *checker) close() error {
@@ -219,9 +223,15 @@ func (c *checker) source(ctx context.Context, s *session, n *plan.Node) error {
 	if isJSON {
 		return c.define(ctx, s, n, n.Source.Group, n.Source.Name, table.typedColumns())
 	}
+	stamps, stampErr := table.stamps()
 	query, err := table.query(ctx, s)
 	if err != nil {
 		return err
+	}
+	if table.format == "parquet" && stampErr == nil {
+		c.mu.Lock()
+		c.sources[n] = &foreseenSource{table: table, query: query, stamps: stamps}
+		c.mu.Unlock()
 	}
 	return c.described(ctx, s, n, query, table)
 }
@@ -298,10 +308,15 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 		p.columns = c.columnsRead(n)
 		return placeError(err, p)
 	}
+	read := c.columnsFor(n)
+	known := &described{}
 	if err == nil {
-		err = s.checkQuery(ctx, st)
+		var columns []lake.Column
+		if columns, err = s.bindQuery(ctx, st, read); columns != nil {
+			known.put(st.text, columns)
+		}
 	}
-	if err == nil {
+	if err == nil && (c.during == nil || !st.plain() || !st.untimed(read)) {
 		err = s.checkCasts(ctx, st, c.during == nil)
 	}
 	if err != nil {
@@ -314,34 +329,48 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 		}
 	}
 	if n.Model.Materialization == project.Ephemeral {
-		columns, err := s.Describe(ctx, st.text)
+		columns, err := knowing{s, known}.Describe(ctx, st.text)
 		if err != nil {
 			return nil, wrong(err)
 		}
 		return columns, nil
 	}
-	_, columns, err := materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced).Select(ctx, s)
+	_, columns, err := materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced).Select(ctx, knowing{s, known})
 	if err != nil {
 		return nil, wrong(err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bindings[n] = &binding{text: st.text, known: known}
 	return columns, nil
 }
 
-// columnsRead gives the columns of all that a node reads, each once.
+// columnsRead gives the names of the columns of all that a node reads, each once.
 func (c *checker) columnsRead(n *plan.Node) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var names []string
 	seen := map[string]bool{}
-	for _, ref := range n.Refs {
-		for _, column := range c.columns[relationKey(ref.Relation())] {
-			if !seen[column.Name] {
-				seen[column.Name] = true
-				names = append(names, column.Name)
-			}
+	for _, column := range c.columnsFor(n) {
+		if !seen[column.Name] {
+			seen[column.Name] = true
+			names = append(names, column.Name)
 		}
 	}
 	return names
+}
+
+// columnsFor gives the columns of all that a node reads, and of itself where it
+// adds to what is published.
+func (c *checker) columnsFor(n *plan.Node) []lake.Column {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var columns []lake.Column
+	for _, ref := range n.Refs {
+		columns = append(columns, c.columns[relationKey(ref.Relation())]...)
+	}
+	if c.during.appends(n) {
+		columns = append(columns, c.columns[relationKey("main", n.Name)]...)
+	}
+	return columns
 }
 
 func declaredColumns(m *project.Model) []materialize.Declared {

@@ -272,6 +272,11 @@ func (s *session) query(ctx context.Context, query string, row func(values []any
 // than one statement before any is executed. Only PIVOT without IN, which the
 // engine itself turns into several, must be prepared the other way.
 func (s *session) checkQuery(ctx context.Context, st statement) error {
+	return s.prepare(ctx, st, mustBeSelect)
+}
+
+// prepare is checkQuery that hands the prepared statement to use, which judges it.
+func (s *session) prepare(ctx context.Context, st statement, use func(driver.Stmt) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -288,7 +293,7 @@ func (s *session) checkQuery(ctx context.Context, st statement) error {
 			return engineError(ctx, st.text, err)
 		}
 		defer prepared.Close()
-		return mustBeSelect(prepared)
+		return use(prepared)
 	})
 	if errors.Is(err, driver.ErrBadConn) {
 		return fmt.Errorf("use a connection of the SQL engine: %w", err)
@@ -387,12 +392,12 @@ func (s *session) CopyTo(ctx context.Context, query, path string, metadata map[s
 	}
 	b.WriteString(")")
 	file := materialize.StagedFile{Path: path, Rows: -1}
+	s.copying.Store(&copying{path: path, rows: -1})
 	count := func(v []any) error {
 		n, ok := v[0].(int64)
 		if !ok {
 			return fmt.Errorf("copy to %s: the engine gave no row count", path)
 		}
-	s.copying.Store(&copying{path: path, rows: -1})
 		file.Rows = n
 		return nil
 	}
@@ -404,17 +409,17 @@ func (s *session) CopyTo(ctx context.Context, query, path string, metadata map[s
 		var info os.FileInfo
 		if info, err = os.Stat(path); err == nil {
 			file.Bytes = info.Size()
+			s.copying.Store(&copying{path: path, rows: file.Rows, bytes: file.Bytes})
 			return []materialize.StagedFile{file}, nil
 		}
 		err = fmt.Errorf("copy to %s: %w", path, err)
 	}
+	s.copying.Store(nil)
 	if rmErr := os.Remove(path); rmErr != nil && !errors.Is(rmErr, os.ErrNotExist) {
-			s.copying.Store(&copying{path: path, rows: file.Rows, bytes: file.Bytes})
 		return nil, errors.Join(err, fmt.Errorf("remove the unfinished %s: %w", path, rmErr))
 	}
 	return nil, err
 }
-	s.copying.Store(nil)
 
 // Relation makes "schema"."name" read exactly these Parquet files.
 func (s *session) Relation(ctx context.Context, schema, name string, files []string, columns []lake.Column) error {

@@ -134,7 +134,8 @@ func (r *run) foresee(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	r.foreseen = map[*plan.Node]error{}
+	r.foreseen, r.foretold = map[*plan.Node]error{}, c
+	r.catalog.sources = c.sources
 	for _, n := range nodes {
 		if n.Model != nil && n.Model.Records == nil {
 			if err := c.problem(n); err != nil {

@@ -79,6 +79,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	}
 	stuck := r.schedule().do(ctx)
 	r.abandon(ctx, stuck)
+	r.told.rest()
 	if ctx.Err() == nil && r.reader == nil {
 		r.rememberLate()
 	}
@@ -126,10 +127,12 @@ type run struct {
 	unitOnce  sync.Mutex
 	unitKnown map[string][]lake.Column // columns of what unit tests' models read
 	foreseen  map[*plan.Node]error     // what is known to fail before anything was built
+	foretold  *checker                 // what was learnt then; nil where nothing was
 
 	result    *Result
 	late      []*TestResult // by place in plan.Late; nil where it did not run
 	unitTests []*TestResult // by place in plan.UnitTests
+	told      tellInOrder   // of late and unit tests
 }
 
 func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, error) {
@@ -343,10 +346,7 @@ func (r *run) unasked(k int) *TestResult {
 
 // skip notes a step or test that will not run.
 func (r *run) skip(i, cause int) {
-	because := ""
-	if cause >= 0 && cause < len(r.plan.Steps) {
-		because = r.plan.Steps[cause].Node.Display()
-	}
+	because := r.nameOf(cause)
 	status := StatusSkipped
 	if cause == noCause {
 		status = StatusCancelled
@@ -363,8 +363,20 @@ func (r *run) skip(i, cause int) {
 		return
 	}
 	t := r.unasked(k)
-	t.Status = StatusSkipped
+	t.Status, t.Because = StatusSkipped, because
 	r.tested(k, t)
+}
+
+// nameOf names job i as messages do; "" of no job.
+func (r *run) nameOf(i int) string {
+	k := i - len(r.plan.Steps) - len(r.plan.Relays)
+	switch {
+	case i < 0 || k < 0 && i >= len(r.plan.Steps):
+		return ""
+	case i < len(r.plan.Steps):
+		return r.plan.Steps[i].Node.Display()
+	}
+	return r.unasked(k).Name
 }
 
 // abandon marks what still runs after the grace as cancelled.
