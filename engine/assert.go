@@ -16,10 +16,13 @@ import (
 // subject is the relation that an assertion looks at: its text in SQL and the
 // columns that it has, nil where they are not known before the query runs.
 // footers are those of its files where it is nothing but files of the lake.
+// field is the type of the column of a relationship's other side, "" where it is
+// not known.
 type subject struct {
 	from    string
 	columns []lake.Column
 	footers *footers
+	field   string
 }
 
 // check is an assertion as SQL. Rows selects what violates it, one row a
@@ -59,7 +62,7 @@ func isRowWise(kind string) bool {
 // now is the clock of the run. A column that does not exist, and a value that
 // the column's type cannot hold, are diagnostics at the test's place.
 func genericCheck(t *project.Test, s subject, parent string, now time.Time) (check, error) {
-	a := assertion{test: t, from: s.from}
+	a := assertion{test: t, from: s.from, field: s.field}
 	if t.Where != "" {
 		a.from = "(SELECT * FROM " + s.from + " WHERE (" + t.Where + "\n))"
 	}
@@ -106,6 +109,7 @@ type assertion struct {
 	test    *project.Test
 	from    string
 	columns []lake.Column
+	field   string // as that of subject
 }
 
 func (a assertion) build(parent string, now time.Time) (check, error) {
@@ -219,11 +223,21 @@ func shorten(values []string) string {
 }
 
 // relationships is an anti-join, which a NULL among the parent's keys does not
-// disturb as it would NOT IN.
+// disturb as it would NOT IN. Where one side is text, it counts as what the other
+// side's type makes of it without loss: DuckDB would round '1.4' to the key 1, and
+// end the query at a text that is no number.
 func (a assertion) relationships(parent string) check {
-	field := quoteIdent(a.test.Args.Field)
-	rows := fmt.Sprintf("SELECT child.* FROM (SELECT * FROM %s WHERE %s IS NOT NULL) AS child ANTI JOIN (SELECT %s AS parent_key FROM %s) AS parent ON child.%s = parent.parent_key",
-		a.from, a.column(), field, parent, a.column())
+	child, field := "child."+a.column(), quoteIdent(a.test.Args.Field)
+	own, other := strings.ToUpper(a.columns[0].Type), strings.ToUpper(a.field)
+	switch {
+	case own == "" || other == "" || textTypes[own] == textTypes[other]:
+	case textTypes[own]:
+		child = exactCast(child, other, a.field)
+	default:
+		field = exactCast(field, own, a.columns[0].Type)
+	}
+	rows := fmt.Sprintf("SELECT child.* FROM (SELECT * FROM %s WHERE %s IS NOT NULL) AS child ANTI JOIN (SELECT %s AS parent_key FROM %s) AS parent ON %s = parent.parent_key",
+		a.from, a.column(), field, parent, child)
 	if a.test.FailNulls {
 		rows += " UNION ALL " + a.where(a.column()+" IS NULL")
 	}

@@ -46,19 +46,27 @@ func (t *fileTable) conversion(e, column, typ string, d csvDialect) string {
 	if d.decimal == "," && (integerTypes[upper] || decimalType.MatchString(upper) || upper == "DOUBLE" || upper == "FLOAT" || upper == "REAL") {
 		source = fmt.Sprintf("replace(%s, ',', '.')", e)
 	}
-	cast := fmt.Sprintf("TRY_CAST(%s AS %s)", source, typ)
+	var cast string
 	switch {
 	case upper == "DATE" && d.date != "":
 		cast = fmt.Sprintf("CAST(try_strptime(%s, %s) AS DATE)", e, quoteText(d.date))
 	case (timestampTypes[upper] || zonedTypes[upper]) && d.time != "":
 		cast = fmt.Sprintf("CAST(try_strptime(%s, %s) AS %s)", e, quoteText(d.time), typ)
 	default:
-		if odd, exact := exactness(source, upper, typ); odd != "" {
-			cast = fmt.Sprintf("CASE WHEN %s THEN CASE WHEN %s THEN %s END ELSE %s END", odd, exact, cast, cast)
-		}
+		cast = exactCast(source, upper, typ)
 	}
 	raise := "error(" + quoteText(markStart+t.name+markSep+column+markSep+typ+markSep) + " || " + e + ")"
 	return fmt.Sprintf("CASE WHEN %s IS NULL THEN NULL ELSE coalesce(%s, %s) END", e, cast, raise)
+}
+
+// exactCast is the text e as a value of a type; NULL where the type cannot hold it
+// as it stands.
+func exactCast(e, upper, typ string) string {
+	cast := fmt.Sprintf("TRY_CAST(%s AS %s)", e, typ)
+	if odd, exact := exactness(e, upper, typ); odd != "" {
+		return fmt.Sprintf("CASE WHEN %s THEN CASE WHEN %s THEN %s END ELSE %s END", odd, exact, cast, cast)
+	}
+	return cast
 }
 
 // exactness gives, for a type whose cast from text can lose something, a cheap
@@ -78,8 +86,12 @@ func exactness(e, upper, typ string) (odd, exact string) {
 		if m := decimalType.FindStringSubmatch(upper); m[1] != "" {
 			scale, _ = strconv.Atoi(m[2])
 		}
-		odd = fmt.Sprintf("strlen(%[1]s) - instr(%[1]s, '.') > %[2]d AND instr(%[1]s, '.') > 0 OR contains(%[1]s, 'e') OR contains(%[1]s, 'E')", e, scale)
-		return odd, fmt.Sprintf("NOT %s AND strlen(%s) <= %d", exponent, fraction, scale)
+		odd = fmt.Sprintf("strlen(%[1]s) - instr(%[1]s, '.') > %[2]d AND instr(%[1]s, '.') > 0 OR contains(%[1]s, 'e') OR contains(%[1]s, 'E') OR contains(%[1]s, '_')", e, scale)
+		return odd, fmt.Sprintf("NOT %s AND NOT contains(%s, '_') AND strlen(%s) <= %d", exponent, e, fraction, scale)
+	case floatTypes[upper]:
+		// DuckDB 1.5.6 takes 1_000 here too, and makes a number beyond the range infinite.
+		odd = fmt.Sprintf("NOT isfinite(TRY_CAST(%[1]s AS %[2]s)) OR contains(%[1]s, '_')", e, typ)
+		return odd, fmt.Sprintf("NOT contains(%[1]s, '_') AND (contains(lower(%[1]s), 'inf') OR contains(lower(%[1]s), 'nan'))", e)
 	case upper == "DATE":
 		return fmt.Sprintf("strlen(%s) > 10", e),
 			fmt.Sprintf("TRY_CAST(%[1]s AS TIMESTAMP) = CAST(TRY_CAST(%[1]s AS DATE) AS TIMESTAMP)", e)
@@ -89,6 +101,8 @@ func exactness(e, upper, typ string) (odd, exact string) {
 		// of them, or an offset; that of a shorter one stands behind the date.
 		odd = fmt.Sprintf("strlen(%[1]s) > %[2]d OR contains(substr(%[1]s, 11), '+') OR contains(substr(%[1]s, 11), '-')", e, 19+min(digits, 1)+digits)
 		return odd, fmt.Sprintf(`regexp_full_match(trim(%s), '[0-9]+-[0-9]+-[0-9]+([ T][0-9:]+(\.[0-9]{0,%d}0*)?)?( ?([+-]00(:?00)?|[Zz]|UTC))?')`, e, digits)
+	case upper == "TIME":
+		return fmt.Sprintf("strlen(%s) > 15", e), fmt.Sprintf(`NOT regexp_matches(%s, '\.[0-9]{6}[0-9]*[1-9]')`, e)
 	case zonedTypes[upper]:
 		return fmt.Sprintf("strlen(%s) > 26", e), fmt.Sprintf(`NOT regexp_matches(%s, '\.[0-9]{6}[0-9]*[1-9]')`, e)
 	}

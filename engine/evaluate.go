@@ -307,7 +307,7 @@ func (q *asking) check(ctx context.Context, part *subject) (check, error) {
 	parent := ""
 	if t.Args.To != "" || t.Args.EqualTo != "" {
 		parent = relationName(t.Args.Ref.Relation())
-		if err := q.checkField(ctx, parent); err != nil {
+		if s.field, err = q.checkField(ctx, parent); err != nil {
 			return check{}, err
 		}
 	}
@@ -347,19 +347,20 @@ func (q *asking) about() (schema, name string) {
 	return "main", testedRelation(q.node.About, q.test)
 }
 
-// checkField makes sure that the column of a relationship's other side exists.
-func (q *asking) checkField(ctx context.Context, parent string) error {
+// checkField makes sure that the column of a relationship's other side exists,
+// and gives its type.
+func (q *asking) checkField(ctx context.Context, parent string) (string, error) {
 	if q.test.Args.Field == "" {
-		return nil
+		return "", nil
 	}
 	columns, err := q.run.columns(ctx, q.session, parent)
 	if err != nil {
-		return err
+		return "", err
 	}
 	other := *q.test
 	other.Node = q.test.Args.Ref.Node
-	_, err = findColumn(&other, q.test.Args.Field, columns)
-	return err
+	column, err := findColumn(&other, q.test.Args.Field, columns)
+	return column.Type, err
 }
 
 // own is a test that is SQL of the user: its rows are the violations.
