@@ -166,14 +166,27 @@ func (t *fileTable) csvColumns(groups []*csvGroup, d csvDialect) ([]string, diag
 			if seen[strings.ToLower(c.Name)] {
 				continue
 			}
-			p := t.problem(diag.SourceColumn, file, 1+d.skip, "the declared column %s is missing", c.Name)
-			if near := diag.Nearest(c.Name, g.header); near != "" {
-				p.Hint = fmt.Sprintf("the file has %s", near)
-			}
-			problems = append(problems, p)
+			problems = append(problems, t.problem(diag.SourceColumn, file, 1+d.skip, "the declared column %s is missing", c.Name).
+				WithHint("%s", itHas("the file has ", c.Name, g.header)))
 		}
 	}
 	return names, problems
+}
+
+// maxColumnsShown is how many columns of a file a message names.
+const maxColumnsShown = 20
+
+// itHas says which columns a file has that misses one, the likeliest first.
+func itHas(says, missing string, columns []string) string {
+	hint := ""
+	if near := diag.Nearest(missing, columns); near != "" {
+		hint = fmt.Sprintf("did you mean %s? ", near)
+	}
+	more := ""
+	if n := len(columns) - maxColumnsShown; n > 0 {
+		columns, more = columns[:maxColumnsShown], fmt.Sprintf(" and %d more", n)
+	}
+	return hint + says + strings.Join(columns, ", ") + more
 }
 
 // csvSelect is the query over one group. Inside it columns are called c0, c1 …,

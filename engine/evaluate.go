@@ -297,7 +297,7 @@ func (q *asking) check(ctx context.Context, part *subject) (check, error) {
 		return q.own(ctx)
 	}
 	if q.node == nil || q.node.About == nil {
-		return check{}, diag.Errorf(diag.TestKind, t.Pos, "the test %s is about nothing", t.Name)
+		return check{}, fmt.Errorf("ask the test %s: it is about nothing", t.Name)
 	}
 	s, err := q.subject(ctx, part)
 	if err != nil {

@@ -146,11 +146,8 @@ func (t *fileTable) jsonColumns(files []*jsonFile, all *shape) ([]jsonColumn, di
 		}
 		for _, c := range t.columns {
 			if f.records > 0 && seen[strings.ToLower(c.Name)] == "" && !f.root.wide {
-				p := t.problem(diag.SourceColumn, t.files[i], 0, "the declared column %s is missing: no record has it", c.Name)
-				if near := diag.Nearest(c.Name, f.root.order); near != "" {
-					p.Hint = fmt.Sprintf("the records have %q", near)
-				}
-				problems = append(problems, p)
+				problems = append(problems, t.problem(diag.SourceColumn, t.files[i], 0, "the declared column %s is missing: no record has it", c.Name).
+					WithHint("%s", itHas("the records have ", c.Name, f.root.order)))
 			}
 		}
 	}

@@ -211,11 +211,20 @@ func (t *fileTable) parquetColumns(kinds []*parquetKind) (names []string, types 
 		}
 		for _, c := range t.columns {
 			if !seen[strings.ToLower(c.Name)] {
-				problems = append(problems, t.problem(diag.SourceColumn, file, 0, "the declared column %s is missing", c.Name))
+				problems = append(problems, t.problem(diag.SourceColumn, file, 0, "the declared column %s is missing", c.Name).
+					WithHint("%s", itHas("the file has ", c.Name, namesOf(k.columns))))
 			}
 		}
 	}
 	return names, types, problems
+}
+
+func namesOf(columns []lake.Column) []string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	return names
 }
 
 // checkedCast casts a column to a declared type and raises an error for a value

@@ -125,7 +125,7 @@ func (s *session) catalogLine() string {
 			path = filepath.ToSlash(rel)
 		}
 	}
-	return "To look at the data: duckdb -readonly " + quoteArg(path)
+	return "To look at the data: rbt show -s NAME; all of it, in a DuckDB client: duckdb -readonly " + quoteArg(path)
 }
 
 // say prints a line of a command that has no run.

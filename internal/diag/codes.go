@@ -108,8 +108,6 @@ const (
 const (
 	TestColumn   Code = "RBT6001" // a test on a column that its relation does not have
 	TestArgument Code = "RBT6002" // an argument that the test or the column's type cannot take
-	TestQuery    Code = "RBT6003" // a test whose query could not be run
-	TestKind     Code = "RBT6004" // a kind of test that does not exist
 	TestFailed   Code = "RBT6005" // rows violate a test, and the data was not published
 	UnitInput    Code = "RBT6006" // an input that a unit test does not give, or gives in vain
 	UnitFixture  Code = "RBT6007" // rows of a unit test that their relation cannot hold
