@@ -108,6 +108,8 @@ func testDocument(t *TestResult) object {
 		o["message"] = fmt.Sprintf("Got %d %s, expected %s", t.Failures, plural(t.Failures, "result"), cmp.Or(t.Expected, "none"))
 	case t.Status == StatusError:
 		o["message"] = errorText(t.Err)
+	case t.Status == StatusSkipped:
+		o["message"] = orNull(because(t.Because))
 	}
 	return o
 }

@@ -162,7 +162,7 @@ func (e *auditError) onPublished(n *plan.Node) diag.Diagnostic {
 func (r *run) lateTest(ctx context.Context, worker, k int) jobResult {
 	l := r.plan.Late[k]
 	if !r.needed(l) {
-		return jobResult{}
+		return jobResult{commit: func() { r.told.done(k, nil) }}
 	}
 	t := r.evaluate(ctx, r.opener(worker), l.Test, nil)
 	if ctx.Err() != nil {
@@ -202,7 +202,47 @@ func (r *run) tested(k int, t *TestResult) {
 	} else {
 		r.unitTests[k-len(r.late)] = t
 	}
-	r.e.emit(Event{Kind: EventTestFinished, Number: len(r.plan.Steps) + k + 1, Total: r.total(), Test: t})
+	r.told.done(k, func() {
+		r.e.emit(Event{Kind: EventTestFinished, Number: len(r.plan.Steps) + k + 1, Total: r.total(), Test: t})
+	})
+}
+
+// tellInOrder tells of tests in the order of the plan, whichever is over first,
+// so that a command says the same for any number of workers. Its methods are
+// called by one goroutine at a time.
+type tellInOrder struct {
+	next int
+	held map[int]func() // of tests that are over while one before them is not
+}
+
+// done notes that test k is over. tell, where it is not nil, is called once those
+// before it are over too.
+func (o *tellInOrder) done(k int, tell func()) {
+	if o.held == nil {
+		o.held = map[int]func(){}
+	}
+	o.held[k] = tell
+	for {
+		tell, over := o.held[o.next]
+		if !over {
+			return
+		}
+		delete(o.held, o.next)
+		o.next++
+		if tell != nil {
+			tell()
+		}
+	}
+}
+
+// rest tells what is left because a test before it was never over.
+func (o *tellInOrder) rest() {
+	for _, k := range sortedKeys(o.held) {
+		if tell := o.held[k]; tell != nil {
+			tell()
+		}
+	}
+	o.held = nil
 }
 
 // columns describes a relation.

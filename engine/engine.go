@@ -118,7 +118,8 @@ type TestResult struct {
 	Stored               string // where all violating rows lie under the target folder, "" where they were not asked for
 	Elapsed              time.Duration
 	Err                  error
-	AfterPublish         bool // published before this test could run
+	AfterPublish         bool   // published before this test could run
+	Because              string // skipped: name of what failed before it, "" where nothing did
 }
 
 // Result is what a run or test came to.

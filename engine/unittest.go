@@ -249,6 +249,10 @@ func (c *unitCase) give(ctx context.Context, f project.Fixture, schema, name str
 
 // fixtureQuery is a fixture as a query with the columns of its relation.
 func (c *unitCase) fixtureQuery(ctx context.Context, f project.Fixture, columns []lake.Column) (string, error) {
+	if r, ok := c.catalog.lookup(f.Ref.Relation()); ok && f.Unsaid && !isThis(f) && r.node.Seed != nil {
+		query, _, err := seedQuery(c.e.o.Project, r.node.Seed)
+		return query, err
+	}
 	if f.SQL != "" {
 		return c.fixtureSQL(ctx, f, columns)
 	}

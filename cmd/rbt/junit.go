@@ -41,8 +41,12 @@ type junitCase struct {
 	Time      string        `xml:"time,attr"`
 	Failure   *junitProblem `xml:"failure"`
 	Error     *junitProblem `xml:"error"`
-	Skipped   *struct{}     `xml:"skipped"`
+	Skipped   *junitSkip    `xml:"skipped"`
 	SystemOut string        `xml:"system-out,omitempty"`
+}
+
+type junitSkip struct {
+	Message string `xml:"message,attr,omitempty"`
 }
 
 type junitProblem struct {
@@ -113,7 +117,10 @@ func (suite *junitSuite) add(t *engine.TestResult, class string, r report, mask 
 		c.Error = &junitProblem{Message: mask(message), Type: t.Kind, Text: said}
 	case engine.StatusSkipped, engine.StatusCancelled:
 		suite.Skipped++
-		c.Skipped = &struct{}{}
+		c.Skipped = &junitSkip{}
+		if t.Because != "" {
+			c.Skipped.Message = "because of " + t.Because
+		}
 	default:
 		c.SystemOut = said
 	}

@@ -26,6 +26,7 @@ between (test, show, compile) do not count. If nothing is left to do, it says so
 			Flags: flags([]cli.Flag{
 				&cli.StringFlag{Name: "threads", Usage: "build `N` nodes at once; 0 is one a core, at most 8"},
 				&cli.StringFlag{Name: "lock-timeout", Usage: "wait up to `DURATION` (5m) for another run on this lake"},
+				&cli.StringFlag{Name: "junit", Usage: "write what came of assertions and unit tests as JUnit XML to `FILE`"},
 				&cli.BoolFlag{Name: "no-catalog", Usage: "leave catalog.duckdb of the lake as it is"},
 			}, retryFlags()),
 			Action: func(c *cli.Context) error {
@@ -55,11 +56,12 @@ type retryOptions struct {
 	threads     int // as engine.RunOptions.Workers
 	lockTimeout time.Duration
 	noCatalog   bool
+	junit       string // "" writes none
 }
 
 func readRetryOptions(c *cli.Context, sys *system) (retryOptions, error) {
 	common, err := readCommon(c, sys)
-	o := retryOptions{commonOptions: common, noCatalog: c.Bool("no-catalog")}
+	o := retryOptions{commonOptions: common, noCatalog: c.Bool("no-catalog"), junit: c.String("junit")}
 	if err != nil {
 		return o, err
 	}
@@ -123,7 +125,7 @@ func retried(args map[string]any, o retryOptions) runOptions {
 		return out
 	}
 	run := runOptions{
-		commonOptions: o.commonOptions, threads: o.threads, lockTimeout: o.lockTimeout, noCatalog: o.noCatalog,
+		commonOptions: o.commonOptions, threads: o.threads, lockTimeout: o.lockTimeout, noCatalog: o.noCatalog, junit: o.junit,
 		fullRefresh: flag("full_refresh"), force: flag("force"), failFast: flag("fail_fast"), storeFailures: flag("store_failures"),
 	}
 	run.selected, run.excluded, run.resourceTypes, run.selector = words("select"), words("exclude"), words("resource_types"), text("selector")

@@ -29,6 +29,7 @@ reads it is skipped. What did not change is not built again.`,
 				&cli.BoolFlag{Name: "force", Usage: "build what did not change, too"},
 				&cli.StringFlag{Name: "lock-timeout", Usage: "wait up to `DURATION` (5m) for another run on this lake"},
 				&cli.BoolFlag{Name: "store-failures", Usage: "keep failing rows and refused results under target/"},
+				&cli.StringFlag{Name: "junit", Usage: "write what came of assertions and unit tests as JUnit XML to `FILE`"},
 				&cli.BoolFlag{Name: "no-catalog", Usage: "leave catalog.duckdb of the lake as it is"},
 			}, commonFlags()),
 			Action: func(c *cli.Context) error {
@@ -59,6 +60,7 @@ type runOptions struct {
 	lockTimeout   time.Duration
 	storeFailures bool
 	noCatalog     bool
+	junit         string // "" writes none
 }
 
 func readRunOptions(c *cli.Context, sys *system) (runOptions, error) {
@@ -66,7 +68,7 @@ func readRunOptions(c *cli.Context, sys *system) (runOptions, error) {
 	o := runOptions{
 		commonOptions: common,
 		fullRefresh:   c.Bool("full-refresh"), failFast: c.Bool("fail-fast"), force: c.Bool("force"), storeFailures: c.Bool("store-failures"),
-		noCatalog: c.Bool("no-catalog"),
+		noCatalog: c.Bool("no-catalog"), junit: c.String("junit"),
 	}
 	if err != nil {
 		return o, err
@@ -165,6 +167,9 @@ func (w *workspace) build(ctx context.Context, o runOptions, command string, arg
 		DeferLake: other.lake,
 		Workers:   o.threads, FailFast: o.failFast, FullRefresh: o.fullRefresh, StoreFailures: o.storeFailures,
 	})
+	if jerr := s.writeJUnit(o.junit, result); err == nil {
+		err = jerr
+	}
 	if err == nil && !o.noCatalog && ctx.Err() == nil {
 		err = s.keepCatalog(ctx, p, result, &recovered.State, show)
 	}

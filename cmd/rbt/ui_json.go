@@ -71,6 +71,7 @@ type jsonTest struct {
 	Stored   string     `json:"failing_rows_path,omitempty"`
 	Seconds  float64    `json:"elapsed_seconds"`
 	Late     bool       `json:"after_publish,omitempty"`
+	Because  string     `json:"because_of,omitempty"`
 
 	Problems []jsonProblem `json:"problems,omitempty"`
 }
@@ -204,7 +205,7 @@ func toJSONTest(t *engine.TestResult) jsonTest {
 	j := jsonTest{
 		ID: t.ID, Name: t.Name, Node: t.Node, Kind: t.Kind, Label: t.Label, Status: string(t.Status), Severity: "error",
 		Failures: t.Failures, Expected: t.Expected, Columns: t.Columns, Sample: t.Sample, Seconds: t.Elapsed.Seconds(), Late: t.AfterPublish,
-		Found: t.Found, Compiled: t.Compiled, Stored: t.Stored, Problems: problemsOf(t.Err),
+		Because: t.Because, Found: t.Found, Compiled: t.Compiled, Stored: t.Stored, Problems: problemsOf(t.Err),
 	}
 	if t.Severity == diag.Warning {
 		j.Severity = "warn"

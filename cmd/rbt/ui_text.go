@@ -72,7 +72,7 @@ func (p *textPrinter) Event(e engine.Event) {
 	case engine.EventRunFinished:
 		text := p.report.details(e.Result, p.colour)
 		if !p.quiet {
-			text += notRun(e) + p.report.summary(e.Result, p.colour)
+			text += p.report.summary(e.Result, p.colour)
 		}
 		if text != "" {
 			_, _ = io.WriteString(p.out, text)
@@ -251,7 +251,11 @@ func testLine(e engine.Event, width int, c palette) string {
 	case engine.StatusFail:
 		return dotted(e, fmt.Sprintf("FAIL %d %s", t.Failures, t.Name), c.red(fmt.Sprintf("[FAIL %d %s]", t.Failures, took)), width)
 	case engine.StatusSkipped:
-		return dotted(e, "SKIP "+t.Name, c.yellow("[SKIP]"), width)
+		reason := "SKIP"
+		if t.Because != "" {
+			reason = "because of " + t.Because
+		}
+		return dotted(e, "SKIP "+t.Name, c.yellow("["+reason+"]"), width)
 	default:
 		return dotted(e, "ERROR "+t.Name, c.red("[ERROR "+took+"]"), width)
 	}
@@ -364,20 +368,6 @@ func (r report) problem(err error) string { return renderError(err, r.text) }
 func (r report) summary(res *engine.Result, c palette) string {
 	t := tally(res)
 	line := fmt.Sprintf("Done. PASS=%d WARN=%d ERROR=%d SKIP=%d NO-OP=%d TOTAL=%d", t.pass, t.warn, t.err, t.skip, t.noop, t.total())
-// notRun says why fewer lines than were announced came: each line has its number
-// in the plan, and tests that have nothing new to look at have none.
-func notRun(e engine.Event) string {
-	n := e.Total - tally(e.Result).total()
-	if n <= 0 || e.Result.Cancelled || e.Result.Fatal != nil {
-		return ""
-	}
-	what := "tests that passed"
-	if n == 1 {
-		what = "a test that passed"
-	}
-	return fmt.Sprintf("%d of %d not run: %s on data that did not change\n", n, e.Total, what)
-}
-
 	switch {
 	case res.Cancelled:
 		line = c.yellow("Cancelled. ") + strings.TrimPrefix(line, "Done. ")

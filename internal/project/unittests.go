@@ -114,7 +114,7 @@ func (f fields) fixture() Fixture {
 	case rows == nil && format == "csv", rows == nil && format == "sql":
 		f.d.add(diag.Errorf(diag.MissingKey, f.d.pos(f.at), "`format: %s` needs `rows` with text", format))
 	case rows == nil:
-		out.Rows = []map[string]any{}
+		out.Rows, out.Unsaid = []map[string]any{}, true
 	case format == "csv":
 		out.setCSV(f, rows)
 	case format == "sql":
