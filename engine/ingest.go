@@ -272,7 +272,7 @@ func ingestSpec(m *project.Model) ingest.Spec {
 	r := m.Records
 	s := ingest.Spec{
 		Model: m.Name, Pos: r.Pos,
-		Input: ingest.Input{Format: written(r.Input.Format), Compression: written(r.Input.Compression), RecordPath: written(r.Input.RecordPath)},
+		Input: ingest.Input{Format: written(r.Input.Format), Compression: written(r.Input.Compression), RecordPath: written(r.Input.RecordPath), CSV: csvOptions(r.Input.Options)},
 		Root:  written(r.Root), OnBadRecord: written(r.OnBadRecord), MaxRejects: written(r.MaxRejects), UnknownFields: written(r.UnknownFields),
 		TypeMismatch: written(r.TypeMismatch), Occurrences: written(r.Occurrences), Mode: written(r.Mode), OnChangedFile: written(r.OnChangedFile),
 	}
@@ -293,6 +293,17 @@ func ingestSpec(m *project.Model) ingest.Spec {
 		s.Families = append(s.Families, out)
 	}
 	return s
+}
+
+func csvOptions(o project.InputOptions) ingest.CSVOptions {
+	optional := func(t *project.Text) *ingest.Text {
+		if t == nil {
+			return nil
+		}
+		w := written(*t)
+		return &w
+	}
+	return ingest.CSVOptions{Delimiter: written(o.Delimiter), Quote: optional(o.Quote), Null: optional(o.Null), NoHeader: ingest.Flag(o.NoHeader)}
 }
 
 func ingestRecord(t project.RecordType) ingest.Record {

@@ -25,7 +25,7 @@ func newShowCommand(sys *system) commandSpec {
 decimals, large integers, times and nested values as the engine writes them. A run beside it does
 not disturb it: it reads one version of everything.`,
 			Flags: flags([]cli.Flag{
-				wordsFlag{&cli.StringSliceFlag{Name: "select", Aliases: []string{"s"}, Usage: "the model, seed or source: `NAME`"}},
+				wordsFlag{&cli.StringSliceFlag{Name: "select", Aliases: []string{"s"}, Usage: "the model, seed, source, or output of an ingest: `NAME`"}},
 				&cli.StringFlag{Name: "inline", Usage: "the query: `SQL`"},
 				&cli.StringFlag{Name: "limit", Usage: fmt.Sprintf("print at most `N` rows; -1 for all (default: %d)", defaultLimit)},
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORM`: " + strings.Join(rowFormats, ", ")},
@@ -41,6 +41,7 @@ not disturb it: it reads one version of everything.`,
 		},
 		examples: []string{
 			"rbt show -s fct_orders",
+			"rbt show -s orders_raw._rejects",
 			"rbt show -s fct_orders --limit 100 --output csv > orders.csv",
 			`rbt show --inline "select status, count(*) from {{ ref('fct_orders') }} group by 1"`,
 		},
@@ -101,6 +102,9 @@ func runShow(ctx context.Context, sys *system, o showOptions) error {
 		return s.fail(err)
 	}
 	show := engine.ShowOptions{Limit: max(0, o.limit), DeferLake: other.lake}
+	if ref, ok := outputOf(s.p, o.selected); ok {
+		o.inline = "select * from {{ ref('" + ref + "') }}"
+	}
 	if o.inline != "" {
 		if show.Graph, err = s.graph(ctx); err != nil {
 			return err
@@ -123,6 +127,24 @@ func runShow(ctx context.Context, sys *system, o showOptions) error {
 		return errFailed
 	}
 	return writeRows(s.out, rowsToPrint(rows), o.output)
+}
+
+// outputOf finds the output of an ingest that a selection names with a dot, as
+// ref() does: a selection of nodes would mean all of them.
+func outputOf(p *project.Project, selected []string) (ref string, ok bool) {
+	if len(selected) != 1 {
+		return "", false
+	}
+	name, output, dotted := strings.Cut(selected[0], ".")
+	if !dotted {
+		return "", false
+	}
+	for _, m := range p.Models {
+		if strings.EqualFold(m.Name, name) && m.HasOutput(output) {
+			return m.Name + "." + output, true
+		}
+	}
+	return "", false
 }
 
 // oneNode is the one node that a selection picks.

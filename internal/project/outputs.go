@@ -67,6 +67,13 @@ func childOutputs(m Members, prefix string, add func(string)) {
 	}
 }
 
+// HasOutput reports whether ref() finds a relation of an ingest model by what is
+// written after the model's name and a dot.
+func (m *Model) HasOutput(ref string) bool {
+	_, ok := m.output(ref)
+	return ok && m.Records != nil
+}
+
 // output finds a relation of an ingest model by what users write: the reference
 // with dots or with __, the root by its record name too.
 func (m *Model) output(ref string) (Output, bool) {

@@ -47,8 +47,18 @@ type RecordInput struct {
 	Format      Text
 	Compression Text
 	RecordPath  Text
+	Options     InputOptions
 	OnMissing   string // error | empty
 	Pos         diag.Pos
+}
+
+// InputOptions say how CSV files are written. Quote and Null are nil where they
+// are not given, since an empty one means something else.
+type InputOptions struct {
+	Delimiter Text
+	Quote     *Text
+	Null      *Text
+	NoHeader  Flag
 }
 
 // RootBy picks the type of a top-level record by the text of one field.
@@ -204,6 +214,9 @@ func (f fields) recordInput(p *Project) RecordInput {
 		Globs: in.texts("glob"), Format: in.word("format"), Compression: in.word("compression"), RecordPath: in.word("record_path"),
 		OnMissing: "error", Pos: in.pos("path"),
 	}
+	if in.node("options") != nil {
+		out.Options = in.table("options").inputOptions()
+	}
 	if v := in.text("on_missing"); v != "" {
 		out.OnMissing = v
 	}
@@ -218,6 +231,24 @@ func (f fields) recordInput(p *Project) RecordInput {
 				out.Patterns = append(out.Patterns, pattern)
 			}
 		}
+	}
+	return out
+}
+
+func (f fields) inputOptions() InputOptions {
+	given := f.optionTexts()
+	text := func(name string) *Text {
+		if v, ok := given[name]; ok {
+			return &Text{Value: v, Pos: f.pos(name)}
+		}
+		return nil
+	}
+	out := InputOptions{Quote: text("quote"), Null: text("nullstr")}
+	if d := text("delimiter"); d != nil {
+		out.Delimiter = *d
+	}
+	if given["header"] == "false" {
+		out.NoHeader = Flag{Set: true, Pos: f.pos("header")}
 	}
 	return out
 }

@@ -9,7 +9,7 @@ func tableNamed(name string) *keyTable {
 		projectTable, targetTable, folderTable, engineTable, modelTable, columnTable, docsTable, contractTable,
 		sourceTable, sourceTableTable, freshnessTable, csvOptions, jsonOptions, noOptions, seedTable, seedConfigTable,
 		ymlTable, unitTestTable, givenTable, expectTable, overridesTable, testConfigTable, singularTable,
-		inputTable, rootByTable, recordTable, fieldTable, referenceTable, childTable, idTable, sourceConfigTable,
+		inputTable, inputOptions, rootByTable, recordTable, fieldTable, referenceTable, childTable, idTable, sourceConfigTable,
 		selectorsTable, selectorTable, criterionTable, criteriaTable, excludeTable,
 	} {
 		if t.name == name {

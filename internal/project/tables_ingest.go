@@ -27,6 +27,15 @@ var inputTable = newTable("input", "`input`", nil,
 	mapKey{name: "compression", kind: kindText, enum: []string{"auto", "none", "gzip", "zstd"}, doc: "Compression of the files."},
 	mapKey{name: "record_path", kind: kindText, doc: "Where records sit in a JSON document, as $.data[*]."},
 	mapKey{name: "on_missing", kind: kindText, enum: []string{"error", "empty"}, doc: "What happens where there is no file."},
+	mapKey{name: "options", kind: kindTable, sub: "input_options", doc: "How CSV files are written."},
+)
+
+// inputOptions are spelled as those of csv sources.
+var inputOptions = newTable("input_options", "`options` of an ingest's csv files", nil,
+	mapKey{name: "header", kind: kindBool, doc: "Whether the first line names the columns; false takes the root's fields in their order."},
+	mapKey{name: "delimiter", aliases: []string{"delim", "sep"}, kind: kindText, doc: "The character between values."},
+	mapKey{name: "quote", kind: kindText, doc: "The character that encloses values; empty for none."},
+	mapKey{name: "nullstr", aliases: []string{"null"}, kind: kindText, doc: "The text that means NULL."},
 )
 
 var rootByTable = newTable("root_by", "`root_by`", nil,

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,8 +25,12 @@ func (t *texts) keep(file, text string, line int) {
 	t.virtual[file] = strings.Repeat("\n", max(0, line-1)) + text
 }
 
+// maxSourceText bounds the files of which a line is shown, in bytes: a diagnostic
+// may name a raw file of any size.
+const maxSourceText = 64 << 20
+
 // SourceText gives the text of a file as diagnostics name it, without a byte
-// order mark, or false where there is none.
+// order mark, or false where there is none, or no text.
 func (p *Project) SourceText(file string) (string, bool) {
 	p.texts.mu.Lock()
 	text, ok := p.texts.virtual[file]
@@ -44,8 +49,11 @@ func (p *Project) SourceText(file string) (string, bool) {
 	if !within(path, p.Dir) {
 		return "", false
 	}
+	if info, err := os.Stat(path); err != nil || info.Size() > maxSourceText {
+		return "", false
+	}
 	b, err := os.ReadFile(path)
-	if err != nil {
+	if err != nil || bytes.IndexByte(b[:min(len(b), 4096)], 0) >= 0 {
 		return "", false
 	}
 	return strings.TrimPrefix(string(b), bom), true

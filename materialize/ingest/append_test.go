@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -374,5 +375,40 @@ func TestRecordsAtEqualPlacesOfTwoLoads(t *testing.T) {
 	}
 	if d := cmp.Diff(want, l.tables(t)); d != "" {
 		t.Error(d)
+	}
+}
+
+// A stored part that cannot be read is named, whatever the engine says of it.
+func TestDamagedStoredPart(t *testing.T) {
+	l := newPublished(t, "mode append\nroot r\nrecord r\nfield a integer\nmeta field m integer")
+	in := t.TempDir()
+	var lines strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&lines, "{\"a\":%d,\"m\":%d}\n", i, i*7919)
+	}
+	files := writeFiles(t, in, map[string]string{"1.ndjson": lines.String()})
+	if err := l.load(&Job{Files: files}); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"_keys__r", "_ledger"} {
+		part := l.prev.Files[folder][0]
+		good, err := os.ReadFile(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, bad := range map[string][]byte{"cut": good[:len(good)/2], "overwritten": append(bytes.Repeat([]byte{0xA5}, len(good)/2), good[len(good)/2:]...)} {
+			if err := os.WriteFile(part, bad, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			again := append(slices.Clone(files), writeFiles(t, in, map[string]string{"2.ndjson": `{"a":1,"m":1}`})...)
+			err := l.load(&Job{Files: again})
+			var d diag.Diagnostic
+			if !errors.As(err, &d) || d.Code != diag.LakeDamaged || d.Pos.File != part {
+				t.Errorf("%s %s: %v", folder, name, err)
+			}
+		}
+		if err := os.WriteFile(part, good, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -29,6 +30,7 @@ type csvCursor struct {
 	pos     int64
 	rejects []reject
 	width   int
+	dialect csvDialect
 	skew    int64 // bytes before the first that the CSV reader sees
 }
 
@@ -68,20 +70,89 @@ func (t *tap) cut(from, to int64) []byte {
 	return text
 }
 
+// swapped gives the CSV reader, which knows one quote only, the file's own in
+// its place, byte for byte, so that places stay what they are.
+type swapped struct {
+	r io.Reader
+	d csvDialect
+}
+
+func (s *swapped) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	for i, c := range b[:n] {
+		b[i] = s.d.swap(c)
+	}
+	return n, err
+}
+
+// own reports whether the dialect's quote is not the usual one.
+func (d csvDialect) own() bool { return d.noQuote || d.quote != 0 && d.quote != '"' }
+
+// Bytes that no text in UTF-8 holds: a file that has them is refused as before,
+// since what stands for the one becomes the other.
+const (
+	byteForQuote = 0xFF
+	byteForOther = 0xFE
+)
+
+// swap exchanges the file's quote and the usual one; without quotes, the usual
+// one goes out of the way.
+func (d csvDialect) swap(c byte) byte {
+	switch {
+	case d.noQuote && c == '"':
+		return byteForQuote
+	case d.noQuote && c == byteForQuote:
+		return byteForOther
+	case d.noQuote:
+		return c
+	case c == d.quote:
+		return '"'
+	case c == '"':
+		return d.quote
+	}
+	return c
+}
+
+// cell gives a cell as the file has it.
+func (d csvDialect) cell(text string) string {
+	if !d.own() {
+		return text
+	}
+	b := []byte(text)
+	for i, c := range b {
+		switch {
+		case !d.noQuote:
+			b[i] = d.swap(c)
+		case c == byteForQuote:
+			b[i] = '"'
+		}
+	}
+	return string(b)
+}
+
 // newCSVCursor reads the header. root is what a row is; nil where the type of a
 // record is decided by one of its fields.
-func newCSVCursor(in *input, file int, shift uint, size int, root *recType) (cursor, error) {
-	c := &csvCursor{in: in, file: file, shift: shift, size: size, tap: &tap{r: in.r}}
+func newCSVCursor(in *input, file int, shift uint, size int, root *recType, d csvDialect) (cursor, error) {
+	c := &csvCursor{in: in, file: file, shift: shift, size: size, tap: &tap{r: in.r}, dialect: d}
 	if head, _ := in.r.Peek(3); bytes.Equal(head, bom) {
 		in.r.Discard(3)
 		c.tap.start, c.skew = 3, 3
 	}
-	c.r = csv.NewReader(bufio.NewReader(c.tap))
+	var text io.Reader = c.tap
+	if d.own() {
+		text = &swapped{r: text, d: d}
+	}
+	c.r = csv.NewReader(bufio.NewReader(text))
+	c.r.Comma = cmp.Or(d.comma, ',')
 	c.r.FieldsPerRecord = -1
 	c.r.ReuseRecord = true
 	if root == nil {
 		return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "root_by needs records with keys of their own; a CSV file has rows of one type").
 			WithHint("declare root: and one model a file format")
+	}
+	if d.noHeader {
+		c.positional(root)
+		return c, nil
 	}
 	header, err := c.r.Read()
 	if err == io.EOF {
@@ -89,6 +160,9 @@ func newCSVCursor(in *input, file int, shift uint, size int, root *recType) (cur
 	}
 	if err != nil {
 		return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name, Line: 1}, "the header cannot be read: %v", err)
+	}
+	for i := range header {
+		header[i] = d.cell(header[i])
 	}
 	seen := map[string]bool{}
 	c.tree = &csvNode{}
@@ -105,6 +179,32 @@ func newCSVCursor(in *input, file int, shift uint, size int, root *recType) (cur
 	}
 	c.width = len(header)
 	return c, nil
+}
+
+// positional takes the root's fields for the columns of a file without header.
+func (c *csvCursor) positional(root *recType) {
+	c.tree = &csvNode{}
+	for i := range root.fields {
+		path, e := fieldKeys(root.node, i)
+		c.columns = append(c.columns, csvKind(&root.shape, e))
+		c.tree.put(path, i)
+	}
+	c.width = len(root.fields)
+}
+
+// fieldKeys gives the keys under which the i-th field of a record stands.
+func fieldKeys(n *objNode, i int) ([]string, objEntry) {
+	for _, e := range n.entries {
+		switch {
+		case e.kind == entryField && e.i == i:
+			return []string{e.key}, e
+		case e.kind == entrySub:
+			if path, found := fieldKeys(e.sub, i); path != nil {
+				return append([]string{e.key}, path...), found
+			}
+		}
+	}
+	return nil, objEntry{}
 }
 
 // csvTarget finds what a column's name means.
@@ -188,7 +288,11 @@ func (c *csvCursor) next(ctx context.Context, ch *chunk) error {
 			if !errors.As(err, &pe) {
 				return c.in.unreadable(err)
 			}
-			c.reject(from, to, pe.StartLine, fmt.Sprintf("the row cannot be read: %v", pe.Err))
+			msg := pe.Err.Error()
+			if c.dialect.quote != 0 { // the CSV reader knows it as the usual one
+				msg = strings.ReplaceAll(msg, `"`, string(rune(c.dialect.quote)))
+			}
+			c.reject(from, to, pe.StartLine, "the row cannot be read: "+msg)
 			continue
 		}
 		line, _ := c.r.FieldPos(0)
@@ -230,7 +334,7 @@ func (c *csvCursor) object(dst []byte, n *csvNode, row []string) (out []byte, em
 		none := false
 		if n.subs[i] != nil {
 			dst, none = c.object(dst, n.subs[i], row)
-		} else if cell := row[n.cols[i]]; cell == "" {
+		} else if cell := c.dialect.cell(row[n.cols[i]]); cell == c.dialect.null {
 			none = true
 		} else {
 			dst = appendCell(dst, cell, c.columns[n.cols[i]])

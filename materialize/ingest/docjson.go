@@ -381,25 +381,30 @@ func (d *docCursor) pop() {
 	d.stack = d.stack[:len(d.stack)-1]
 }
 
-func (d *docCursor) inArray(c *chunk, top *docLevel, ch byte) {
-	if ch == ']' && top.first {
+// member steps over what stands before the next member of the open array or
+// object, and gives the byte that it starts with; false where there is none.
+func (d *docCursor) member(top *docLevel, ch, end byte) (byte, bool) {
+	switch {
+	case ch == end:
 		d.pop()
+		return 0, false
+	case top.first:
+		top.first = false
+	case ch != ',':
+		d.unexpected(ch, fmt.Sprintf("',' or '%c'", end))
+		return 0, false
+	default:
+		d.i++
+		ch = d.peek()
+	}
+	return ch, true
+}
+
+func (d *docCursor) inArray(c *chunk, top *docLevel, ch byte) {
+	ch, ok := d.member(top, ch, ']')
+	if !ok {
 		return
 	}
-	if !top.first {
-		switch ch {
-		case ']':
-			d.pop()
-			return
-		case ',':
-			d.i++
-			ch = d.peek()
-		default:
-			d.unexpected(ch, "',' or ']'")
-			return
-		}
-	}
-	top.first = false
 	index := top.index
 	top.index++
 	path, next := top.path, top.step+1
@@ -415,24 +420,10 @@ func (d *docCursor) inArray(c *chunk, top *docLevel, ch byte) {
 }
 
 func (d *docCursor) inObject(c *chunk, top *docLevel, ch byte) {
-	if ch == '}' && top.first {
-		d.pop()
+	ch, ok := d.member(top, ch, '}')
+	if !ok {
 		return
 	}
-	if !top.first {
-		switch ch {
-		case '}':
-			d.pop()
-			return
-		case ',':
-			d.i++
-			ch = d.peek()
-		default:
-			d.unexpected(ch, "',' or '}'")
-			return
-		}
-	}
-	top.first = false
 	if ch != '"' {
 		d.unexpected(ch, "a key in double quotes")
 		return

@@ -302,3 +302,56 @@ func TestConvertArrow(t *testing.T) {
 		}
 	}
 }
+
+func TestCSVDialects(t *testing.T) {
+	s := newTestSession(t, 1)
+	const fields = "root r\nrecord r none\nfield id integer\nfield t varchar\nmeta field m varchar"
+	for _, c := range []struct {
+		name, content string
+		csv           CSVOptions
+		want, rejects []string
+	}{
+		{name: "semicolons", content: "id;t;m\n1;a,b;\n2;\"x;y\";z\n", csv: CSVOptions{Delimiter: Text{Value: ";"}},
+			want: []string{"1|1|a,b|∅|true|1|a.csv|2", "2|2|x;y|z|true|1|a.csv|3"}},
+		{name: "tabs, a quote of its own and a word for NULL", content: "id\tt\tm\n1\t'a\t''b'''\tNA\n2\t\"q\"\t\nNA\tNA\t'NA'\n",
+			csv:  CSVOptions{Delimiter: Text{Value: "\t"}, Quote: &Text{Value: "'"}, Null: &Text{Value: "NA"}},
+			want: []string{"1|1|a\t'b'|∅|true|1|a.csv|2", "2|2|\"q\"||true|1|a.csv|3", "3|∅|∅|∅|true|1|a.csv|4"}},
+		{name: "no quotes", content: "id|t|m\n1|5\" disk|\"a\n2|\xff|b\n", csv: CSVOptions{Delimiter: Text{Value: "|"}, Quote: &Text{}},
+			want: []string{"1|1|5\" disk|\"a|true|1|a.csv|2"}, rejects: []string{"a.csv|3|20|6|∅|t|invalid_utf8"}},
+		{name: "no header", content: "1,a,b\n2,c\n3,d,e\n", csv: CSVOptions{NoHeader: Flag{Set: true}},
+			want: []string{"1|1|a|b|true|1|a.csv|1", "2|3|d|e|true|1|a.csv|3"}, rejects: []string{"a.csv|2|6|4|∅|∅|syntax"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec := parseSpec(fields)
+			spec.Input.CSV = c.csv
+			p, list := Compile(spec)
+			if p == nil {
+				t.Fatal(list)
+			}
+			got, err := runJob(t, s, &Job{Program: p, Files: writeInput(t, map[string]string{"a.csv": c.content})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, got.tables["r"]); d != "" {
+				t.Errorf("rows (-want +got):\n%s", d)
+			}
+			var rejects []string
+			for _, r := range got.tables["_rejects"] {
+				rejects = append(rejects, strings.Join(strings.Split(r, "|")[:7], "|"))
+			}
+			if d := cmp.Diff(c.rejects, rejects); d != "" {
+				t.Errorf("rejects (-want +got):\n%s", d)
+			}
+		})
+	}
+	for _, bad := range []CSVOptions{
+		{Delimiter: Text{Value: ";;"}}, {Delimiter: Text{Value: `"`}}, {Delimiter: Text{Value: "\n"}},
+		{Quote: &Text{Value: "''"}}, {Quote: &Text{Value: ","}}, {Quote: &Text{Value: "é"}}, {Delimiter: Text{Value: "'"}, Quote: &Text{Value: "'"}},
+	} {
+		spec := parseSpec(fields)
+		spec.Input.CSV = bad
+		if p, list := Compile(spec); p != nil || len(list) != 1 || list[0].Code != diag.IngestBadWord {
+			t.Errorf("%+v: %v", bad, list)
+		}
+	}
+}

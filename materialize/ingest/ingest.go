@@ -157,7 +157,7 @@ func (j *Job) prepare() {
 func (j *Job) Stage(ctx context.Context, s materialize.Session, dir string) (materialize.Staged, error) {
 	all := j.Files
 	staged, err := j.stage(ctx, s, dir)
-	return staged, shownPlaces(err, all)
+	return staged, shownPlaces(j.damage(ctx, s, err), all)
 }
 
 func (j *Job) stage(ctx context.Context, s materialize.Session, dir string) (_ materialize.Staged, err error) {

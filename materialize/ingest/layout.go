@@ -1,12 +1,14 @@
 package ingest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"rbt/internal/diag"
 	"rbt/internal/lake"
@@ -70,6 +72,34 @@ func (c *compiler) policies() {
 		c.errorf(diag.IngestBadPath, s.Input.RecordPath.Pos, "for example $, $.data[*] or $.pages[*].items[*]", "input.record_path: %v", err)
 	}
 	p.recordPath = steps
+	c.csvDialect(s.Input.CSV)
+}
+
+// csvDialect checks how CSV files are said to be written.
+func (c *compiler) csvDialect(o CSVOptions) {
+	d := &c.prog.csv
+	d.noHeader = o.NoHeader.Set
+	if o.Null != nil {
+		d.null = o.Null.Value
+	}
+	if w := o.Delimiter.Value; w != "" {
+		r, n := utf8.DecodeRuneInString(w)
+		if n != len(w) || r == utf8.RuneError || strings.ContainsRune("\"\r\n\x00", r) {
+			c.errorf(diag.IngestBadWord, o.Delimiter.Pos, `one character, such as ";" or "\t"`, "the delimiter of CSV files cannot be %q", w)
+		}
+		d.comma = r
+	}
+	if o.Quote == nil {
+		return
+	}
+	switch w := o.Quote.Value; {
+	case w == "":
+		d.noQuote = true
+	case len(w) > 1 || w[0] >= utf8.RuneSelf || strings.Contains("\r\n\x00", w) || rune(w[0]) == cmp.Or(d.comma, ','):
+		c.errorf(diag.IngestBadWord, o.Quote.Pos, "one ASCII character other than the delimiter, or nothing", "the quote of CSV files cannot be %q", w)
+	default:
+		d.quote = w[0]
+	}
 }
 
 func (c *compiler) maxRejects(w string) {
@@ -389,6 +419,9 @@ func declare(p *Program, s Spec) ([]byte, string) {
 		"occurrences": strconv.Itoa(int(p.occurrences)), "format": p.format, "compression": p.compression,
 		"record_path": recordPathText(p.recordPath),
 	}}
+	if p.csv != (csvDialect{}) {
+		d.Policies["csv"] = fmt.Sprintf("%d %d %t %t %q", p.csv.comma, p.csv.quote, p.csv.noQuote, p.csv.noHeader, p.csv.null)
+	}
 	text, err := json.Marshal(d)
 	if err != nil {
 		panic(fmt.Sprintf("ingest: a declaration that JSON cannot hold: %v", err))

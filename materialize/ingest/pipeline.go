@@ -285,7 +285,7 @@ func openCursor(ctx context.Context, in *input, i int, shift uint, size int, p *
 	case "json":
 		return newDocCursor(in, i, shift, size, p.recordPath), nil
 	case "csv":
-		return newCSVCursor(in, i, shift, size, p.root)
+		return newCSVCursor(in, i, shift, size, p.root, p.csv)
 	case "arrow_ipc":
 		return newArrowCursor(in, i, shift, size)
 	default:

@@ -28,6 +28,7 @@ type Program struct {
 	format      string
 	compression string
 	recordPath  []pathStep
+	csv         csvDialect
 	sweep       bool
 
 	rejects *table
@@ -262,6 +263,15 @@ type objEntry struct {
 	kind entryKind
 	i    int // index into fields, refs or lists of the shape
 	sub  *objNode
+}
+
+// csvDialect is how CSV files are written; the zero value is the usual one.
+type csvDialect struct {
+	comma    rune // 0 is ','
+	quote    byte // 0 is '"'
+	noQuote  bool
+	noHeader bool
+	null     string
 }
 
 // table is one kind of shard: what workers append rows to.

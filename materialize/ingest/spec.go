@@ -41,6 +41,16 @@ type Input struct {
 	Format      Text // auto (default) | ndjson | json | csv | parquet | arrow_ipc
 	Compression Text // auto (default) | none | gzip | zstd
 	RecordPath  Text // $ (default), $.data[*], …
+	CSV         CSVOptions
+}
+
+// CSVOptions say how CSV files are written. Quote and Null are nil where they
+// are not given; an empty one means something else.
+type CSVOptions struct {
+	Delimiter Text  // one character; default a comma
+	Quote     *Text // one ASCII character, or empty for none; default a double quote
+	Null      *Text // the text that means NULL; default the empty one
+	NoHeader  Flag  // the columns are the root's fields in their order
 }
 
 // RootBy picks the type of a top-level record by the text of one field.

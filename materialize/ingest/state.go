@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -106,7 +108,7 @@ func compareDeclarations(old, now []byte) error {
 	}
 	for _, d := range []map[string]any{a, b} {
 		policies, _ := d["Policies"].(map[string]any)
-		for _, k := range []string{"on_bad_record", "max_rejects", "type_mismatch", "format", "compression", "record_path"} {
+		for _, k := range []string{"on_bad_record", "max_rejects", "type_mismatch", "format", "compression", "record_path", "csv"} {
 			delete(policies, k)
 		}
 	}
@@ -239,4 +241,23 @@ func (m *merger) nextState(prev *state) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encode state of the ingest: %w", err)
 	}
 	return text, nil
+}
+
+// damage names the stored part that made a load fail, where one cannot be read:
+// the engine often says what is wrong with a file and not with which.
+func (j *Job) damage(ctx context.Context, s materialize.Session, err error) error {
+	var known diag.Diagnostic
+	if err == nil || j.Previous == nil || ctx.Err() != nil || errors.As(err, &known) {
+		return err
+	}
+	for _, folder := range slices.Sorted(maps.Keys(j.Previous.Files)) {
+		for _, file := range j.Previous.Files[folder] {
+			scan := "SELECT count(h) FROM (SELECT hash(t) AS h FROM " + readParquet([]string{file}) + " t)"
+			if bad := s.Query(ctx, scan, func([]any) error { return nil }); bad != nil && ctx.Err() == nil {
+				return diag.Errorf(diag.LakeDamaged, diag.Pos{File: file}, "the stored part cannot be read: %v", bad).
+					WithHint("restore the file from a backup of the lake, or load everything anew with --full-refresh")
+			}
+		}
+	}
+	return err
 }
