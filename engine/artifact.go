@@ -82,7 +82,11 @@ func stamp(t time.Time) string {
 // is written under the folder's lock, so that of two commands the later one's
 // stands. Secrets are masked.
 func (e *Engine) WriteArtifacts(ctx context.Context, p *plan.Plan, r *Result, inv Invocation) error {
-	documents := map[string]any{ManifestFile: e.manifest(p.Graph, inv)}
+	manifest, err := e.manifest(p.Graph, inv)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", ManifestFile, err)
+	}
+	documents := map[string]any{ManifestFile: manifest}
 	if r != nil {
 		results := e.runResults(r, inv)
 		documents[RunResultsFile] = results
@@ -108,15 +112,63 @@ func (e *Engine) writeDocuments(ctx context.Context, documents map[string]any) (
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	for _, name := range sortedKeys(documents) {
 		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(documents[name]); err != nil {
+		if err := encodeDocument(&b, documents[name]); err != nil {
 			return fmt.Errorf("encode %s: %w", name, err)
 		}
 		if err := replaceFile(filepath.Join(dir, name), e.o.Project.Mask(b.String())); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// encodedParts is a JSON object whose values are encoded already.
+type encodedParts map[string][]byte
+
+// encodeDocument writes a document as JSON and a line break; encodedParts may stand in
+// an object at its top.
+func encodeDocument(b *bytes.Buffer, document any) error {
+	var err error
+	if o, ok := document.(object); ok {
+		err = encodeObject(b, sortedKeys(o), func(key string) error {
+			if p, ok := o[key].(encodedParts); ok {
+				return encodeObject(b, sortedKeys(p), func(id string) error { b.Write(p[id]); return nil })
+			}
+			return encodeJSON(b, o[key])
+		})
+	} else {
+		err = encodeJSON(b, document)
+	}
+	return errors.Join(err, b.WriteByte('\n'))
+}
+
+// encodeObject writes an object whose values are written by value.
+func encodeObject(b *bytes.Buffer, keys []string, value func(key string) error) error {
+	for i, key := range keys {
+		b.WriteByte("{,"[min(i, 1)])
+		if err := encodeJSON(b, key); err != nil {
+			return err
+		}
+		b.WriteByte(':')
+		if err := value(key); err != nil {
+			return err
+		}
+	}
+	if len(keys) == 0 {
+		b.WriteByte('{')
+	}
+	return b.WriteByte('}')
+}
+
+// encodeJSON writes a value without a line break behind it, and <, > and & as
+// they are.
+func encodeJSON(b *bytes.Buffer, value any) error {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1)
 	return nil
 }
 

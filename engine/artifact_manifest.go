@@ -1,12 +1,18 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"path"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"rbt/internal/diag"
 	"rbt/internal/plan"
@@ -23,33 +29,23 @@ type object = map[string]any
 func emptyObject() object { return object{} }
 func emptyList() []any    { return []any{} }
 
-func (e *Engine) manifest(g *plan.Graph, inv Invocation) object {
+func (e *Engine) manifest(g *plan.Graph, inv Invocation) (object, error) {
 	p := e.o.Project
 	prints := g.Prints(e.SeedHash)
 	m := manifestWriter{p: p, g: g, prints: prints}
-	nodes, sources, unitTests := object{}, object{}, object{}
 	parents, children := map[string][]string{}, map[string][]string{}
 	for _, n := range g.Nodes() {
 		parents[n.ID], children[n.ID] = ids(n.Parents), ids(n.Children)
-		switch {
-		case n.Source != nil:
-			sources[n.ID] = m.source(n)
-		case n.Seed != nil:
-			nodes[n.ID] = m.seed(n)
-		default:
-			nodes[n.ID] = m.model(n)
-		}
 	}
 	for _, t := range g.Tests() {
 		parents[t.ID], children[t.ID] = ids(t.Reads), []string{}
 		for _, n := range t.Reads {
 			children[n.ID] = append(children[n.ID], t.ID)
 		}
-		if t.Unit != nil {
-			unitTests[t.ID] = m.unitTest(t)
-		} else {
-			nodes[t.ID] = m.test(t)
-		}
+	}
+	nodes, sources, unitTests, err := m.all()
+	if err != nil {
+		return nil, err
 	}
 	metadata := struct {
 		artifactMetadata
@@ -62,9 +58,62 @@ func (e *Engine) manifest(g *plan.Graph, inv Invocation) object {
 	return object{
 		"metadata": metadata, "nodes": nodes, "sources": sources, "macros": m.macros(), "unit_tests": unitTests,
 		"docs": emptyObject(), "exposures": emptyObject(), "metrics": emptyObject(), "groups": emptyObject(),
-		"selectors": emptyObject(), "disabled": emptyObject(), "saved_queries": emptyObject(), "semantic_models": emptyObject(),
+		"selectors": m.selectors(), "disabled": emptyObject(), "saved_queries": emptyObject(), "semantic_models": emptyObject(),
 		"parent_map": parents, "child_map": children, "group_map": emptyObject(),
+	}, nil
+}
+
+// all encodes every node and test, each apart and on all cores: as trees those of
+// ten thousand models would take more memory than all else.
+func (m manifestWriter) all() (nodes, sources, unitTests encodedParts, err error) {
+	type job struct {
+		into encodedParts
+		id   string
+		make func() object
+		text []byte
 	}
+	nodes, sources, unitTests = encodedParts{}, encodedParts{}, encodedParts{}
+	var jobs []job
+	for _, n := range m.g.Nodes() {
+		switch {
+		case n.Source != nil:
+			jobs = append(jobs, job{into: sources, id: n.ID, make: func() object { return m.source(n) }})
+		case n.Seed != nil:
+			jobs = append(jobs, job{into: nodes, id: n.ID, make: func() object { return m.seed(n) }})
+		default:
+			jobs = append(jobs, job{into: nodes, id: n.ID, make: func() object { return m.model(n) }})
+		}
+	}
+	for _, t := range m.g.Tests() {
+		if t.Unit != nil {
+			jobs = append(jobs, job{into: unitTests, id: t.ID, make: func() object { return m.unitTest(t) }})
+		} else {
+			jobs = append(jobs, job{into: nodes, id: t.ID, make: func() object { return m.test(t) }})
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	// A goroutine takes several, so that starting it costs nothing beside them.
+	const chunk = 64
+	for some := range slices.Chunk(jobs, chunk) {
+		group.Go(func() error {
+			for i := range some {
+				var b bytes.Buffer
+				if err := encodeJSON(&b, some[i].make()); err != nil {
+					return fmt.Errorf("encode %s: %w", some[i].id, err)
+				}
+				some[i].text = b.Bytes()
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, nil, err
+	}
+	for _, j := range jobs {
+		j.into[j.id] = j.text
+	}
+	return nodes, sources, unitTests, nil
 }
 
 func ids(nodes []*plan.Node) []string {

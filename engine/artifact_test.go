@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -145,5 +146,61 @@ func TestReadArtifactsRefused(t *testing.T) {
 	}
 	if _, err := ReadManifest(path); err == nil || !strings.Contains(err.Error(), "v9.json") {
 		t.Errorf("another version: %v", err)
+	}
+}
+
+func TestManifestSelectors(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"models/m.sql": "select 1 as id",
+		"selectors.yml": `selectors:
+  - name: words
+    description: as on the command line
+    default: true
+    definition: "tag:daily,+m+2 @config.materialized:view models/x m.sql"
+  - name: parts
+    definition:
+      union:
+        - {method: tag, value: daily, parents: true, parents_depth: 2, children: true}
+        - {tag: hourly}
+        - intersection: ["selector:one", m]
+        - exclude: [{method: fqn, value: old, childrens_parents: true}]
+  - {name: one, definition: {method: path, value: models, exclude: [{tag: slow}]}}
+  - {name: other, definition: "selector:one"}
+  - {name: circle, definition: "selector:round"}
+  - {name: round, definition: {method: selector, value: circle}}
+`,
+	})
+	p, problems := project.Load(t.Context(), project.Options{Dir: w.dir})
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.MarshalIndent(manifestWriter{p: p}.selectors(), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]struct{ Definition json.RawMessage }
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	one := `{"exclude":[{"method":"tag","value":"slow"}],"method":"path","value":"models"}`
+	want := map[string]string{
+		"words": `{"union":[{"intersection":[{"method":"tag","value":"daily"},{"children":true,"children_depth":"2","method":"fqn","parents":true,"value":"m"}]},` +
+			`{"childrens_parents":true,"method":"config.materialized","value":"view"},{"method":"path","value":"models/x"},{"method":"file","value":"m.sql"}]}`,
+		"parts": `{"union":[{"children":true,"method":"tag","parents":true,"parents_depth":2,"value":"daily"},{"method":"tag","value":"hourly"},` +
+			`{"intersection":[` + one + `,{"method":"fqn","value":"m"}]},{"exclude":[{"childrens_parents":true,"method":"fqn","value":"old"}]}]}`,
+		"one": one, "other": one,
+		"circle": `{"method":"selector","value":"circle"}`, "round": `{"method":"selector","value":"round"}`,
+	}
+	for _, name := range sortedKeys(got) {
+		var b bytes.Buffer
+		if err := json.Compact(&b, got[name].Definition); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[name], b.String()); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+	if !strings.Contains(string(text), `"description": "as on the command line"`) || strings.Count(string(text), `"default": true`) != 1 {
+		t.Errorf("description and default are missing:\n%s", text)
 	}
 }

@@ -65,6 +65,7 @@ func runLs(ctx context.Context, sys *system, o lsOptions) error {
 		return err
 	}
 	defer s.close()
+	s.noTexts = true
 	_, selection, err := s.selectNodes(ctx, o.selectOptions)
 	if err != nil {
 		return err

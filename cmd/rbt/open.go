@@ -26,6 +26,7 @@ type session struct {
 	invocationID string
 	state        *engine.PastManifest // of --state, once it was asked for
 	compiled     *plan.Graph          // once it was asked for
+	noTexts      bool                 // no SQL is run or shown
 }
 
 // open makes the engine of a command. withLake is false for commands that need
@@ -57,6 +58,10 @@ func (s *session) close() {
 	if s.o.debug {
 		_, _ = fmt.Fprintf(s.errOut, "debug: the SQL engine was opened: %t\n", s.engine.Opened())
 	}
+	if s.compiled != nil {
+		// What cannot be kept costs the next command time.
+		_ = s.p.SaveRecall()
+	}
 	if err := s.engine.Close(); err != nil {
 		_, _ = fmt.Fprintf(s.errOut, "warning: %s\n", err)
 	}
@@ -75,6 +80,7 @@ func (s *session) planOptions(ctx context.Context, sel selectOptions) plan.Optio
 		SourceFiles:    s.engine.SourceFiles,
 		IngestFiles:    s.engine.IngestFiles,
 		SeedHash:       s.engine.SeedHash,
+		NoTexts:        s.noTexts,
 	}
 }
 

@@ -64,6 +64,7 @@ func runPlan(ctx context.Context, sys *system, o planOptions) error {
 		return err
 	}
 	defer s.close()
+	s.noTexts = true
 	state, err := s.lake.ReadState(ctx)
 	if err != nil {
 		return s.fail(lakeError(err))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,7 +17,9 @@ type system struct {
 	stdout, stderr io.Writer
 	env            func(string) (string, bool)
 	workDir        func() (string, error)
-	now            func() time.Time
+	// program is the identity of this program, see project.Options.
+	program func() string
+	now     func() time.Time
 	// terminal gives the size of the terminal behind stdout; ok is false where
 	// it is none.
 	terminal func() (columns, rows int, ok bool)
@@ -25,7 +28,7 @@ type system struct {
 func newSystem() *system {
 	return &system{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		env: os.LookupEnv, workDir: os.Getwd, now: time.Now,
+		env: os.LookupEnv, workDir: os.Getwd, program: programIdentity, now: time.Now,
 		terminal: func() (int, int, bool) {
 			fd := int(os.Stdout.Fd())
 			if !term.IsTerminal(fd) {
@@ -38,6 +41,20 @@ func newSystem() *system {
 			return columns, rows, true
 		},
 	}
+}
+
+// programIdentity tells builds apart: the version does not where a changed
+// working tree was built. It is "" where the program's file is not known.
+func programIdentity() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(rbtVersion(), " ", path, " ", info.Size(), " ", info.ModTime().UnixNano())
 }
 
 // abs makes a path absolute against the working directory.

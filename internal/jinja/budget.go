@@ -30,6 +30,7 @@ const (
 type run struct {
 	ctx     context.Context
 	globals map[string]any
+	own     map[string]any // before globals
 	lib     *Library
 	budget  Budget
 	left    int64 // steps left
@@ -50,7 +51,7 @@ func newRun(ctx context.Context, o Options) *run {
 	if b.Depth <= 0 {
 		b.Depth = defaultDepth
 	}
-	return &run{ctx: ctx, globals: o.Globals, lib: o.Library, budget: b, left: b.Steps, check: b.Steps}
+	return &run{ctx: ctx, globals: o.Globals, own: o.Own, lib: o.Library, budget: b, left: b.Steps, check: b.Steps}
 }
 
 // step pays n steps.

@@ -106,7 +106,10 @@ func (t *Template) Macros() []MacroInfo {
 // Options is what a render may reach and use.
 type Options struct {
 	Globals map[string]any // the names that templates see; values as FromGo gives them, Func and Object
-	Library *Library       // macros that every template sees; may be nil
+	// Own are names of this render alone, before Globals: many renders share one
+	// map of globals.
+	Own     map[string]any
+	Library *Library // macros that every template sees; may be nil
 	Budget  Budget
 }
 

@@ -14,6 +14,9 @@ type Library struct {
 	macros    map[string]*macroStmt // by the name that they are bound to
 	spaces    map[string]*library
 	space     map[*Template]*library // the collection that a template belongs to
+	// ready are the activations of templates of plain macros: nothing changes
+	// them, so that all renders share one.
+	ready map[*Template]*activation
 }
 
 // library is one named collection: macros are its attributes.
@@ -27,9 +30,10 @@ type library struct {
 // NewLibrary collects the macros of templates. Two with one name are a problem
 // that names both places; the first then counts.
 func NewLibrary(templates ...*Template) (*Library, diag.List) {
-	l := &Library{spaces: map[string]*library{}, space: map[*Template]*library{}, templates: templates}
+	l := &Library{spaces: map[string]*library{}, space: map[*Template]*library{}, templates: templates, ready: map[*Template]*activation{}}
 	var errs diag.List
 	l.macros, errs = collectMacros(templates)
+	l.prepare(templates)
 	return l, errs
 }
 
@@ -41,7 +45,7 @@ func (l *Library) WithNamespace(ns string, templates ...*Template) (*Library, di
 	if l == nil {
 		l, _ = NewLibrary()
 	}
-	c := &Library{templates: l.templates, macros: l.macros, spaces: maps.Clone(l.spaces), space: maps.Clone(l.space)}
+	c := &Library{templates: l.templates, macros: l.macros, spaces: maps.Clone(l.spaces), space: maps.Clone(l.space), ready: maps.Clone(l.ready)}
 	space := &library{name: ns}
 	var errs diag.List
 	space.macros, errs = collectMacros(templates)
@@ -49,7 +53,17 @@ func (l *Library) WithNamespace(ns string, templates ...*Template) (*Library, di
 	for _, t := range templates {
 		c.space[t] = space
 	}
+	c.prepare(templates)
 	return c, errs
+}
+
+// prepare makes the activations of templates of plain macros.
+func (l *Library) prepare(templates []*Template) {
+	for _, t := range templates {
+		if t.plainMacros && l.ready[t] == nil {
+			l.ready[t] = t.activate()
+		}
+	}
 }
 
 func collectMacros(templates []*Template) (map[string]*macroStmt, diag.List) {
@@ -134,14 +148,18 @@ func (r *run) global(t *Template, name string) (any, bool, error) {
 			return &library{name: name, run: r, macros: space.macros}, true, nil
 		}
 	}
-	if v, ok := r.globals[name]; ok {
+	v, ok := r.own[name]
+	if !ok {
+		v, ok = r.globals[name]
+	}
+	if ok {
 		if lazy, ok := v.(Lazy); ok {
 			v = lazy()
 		}
 		v, err := normal(v)
 		return v, true, err
 	}
-	v, ok := builtinNamed(name)
+	v, ok = builtinNamed(name)
 	return v, ok, nil
 }
 
@@ -163,21 +181,30 @@ func (r *run) module(t *Template) (*activation, error) {
 	if act, ok := r.made[t]; ok {
 		return act, nil
 	}
-	act := newActivation(t.slots, nil)
+	if r.lib != nil && r.lib.ready[t] != nil {
+		return r.lib.ready[t], nil
+	}
+	act := t.activate()
 	if r.made == nil {
 		r.made = map[*Template]*activation{}
 	}
 	r.made[t] = act
-	values := make([]macroValue, len(t.macros))
-	for i, m := range t.macros {
-		values[i] = macroValue{def: m.def, outer: act}
-		act.slots[m.name.slot] = &values[i]
-	}
 	if t.plainMacros {
 		return act, nil
 	}
 	p := &proc{r: r, tmpl: t, act: act, out: &sink{r: r}}
 	return act, p.template()
+}
+
+// activate gives an activation that has the macros of the template.
+func (t *Template) activate() *activation {
+	act := newActivation(t.slots, nil)
+	values := make([]macroValue, len(t.macros))
+	for i, m := range t.macros {
+		values[i] = macroValue{def: m.def, outer: act}
+		act.slots[m.name.slot] = &values[i]
+	}
+	return act
 }
 
 // attr gives a macro, or for an imported template any of its names.
@@ -187,7 +214,11 @@ func (l *library) attr(name string) (any, bool) {
 		if !ok || s.slot < 0 || name[0] == '_' {
 			return nil, false
 		}
-		v := l.run.made[l.module].slots[s.slot]
+		act, err := l.run.module(l.module) // it was made by the import
+		if err != nil {
+			return nil, false
+		}
+		v := act.slots[s.slot]
 		_, unset := v.(missing)
 		return v, !unset
 	}
@@ -292,8 +323,10 @@ func (r *run) nameHint(t *Template, name string) string {
 			}
 		}
 	}
-	for n := range r.globals {
-		names = append(names, n)
+	for _, globals := range []map[string]any{r.own, r.globals} {
+		for n := range globals {
+			names = append(names, n)
+		}
 	}
 	names = append(names, builtinNames()...)
 	switch name {

@@ -115,11 +115,18 @@ func (c *compiler) options(incremental bool) project.CompileOptions {
 // node compiles a model: what it reads, and its text for fingerprints. An
 // ingest has no SQL, and seeds and sources no template.
 func (c *compiler) node(ctx context.Context, n *Node) diag.List {
-	n.Shape = shape(n)
 	m := n.Model
 	if m == nil || m.Materialization == project.Ingest {
+		n.Shape = shape(n)
 		return nil
 	}
+	if c.o.NoTexts {
+		if found, ok := c.p.Recall(m); ok {
+			n.Refs, n.SQLHash, n.Shape, n.Volatile = found.Refs, found.SQLHash, found.Shape, found.Volatile
+			return nil
+		}
+	}
+	n.Shape = shape(n)
 	full, diags := c.rendering(ctx, n, false)
 	if n.incremental() && !diags.HasErrors() {
 		increment, more := c.rendering(ctx, n, true)
@@ -133,6 +140,13 @@ func (c *compiler) node(ctx context.Context, n *Node) diag.List {
 	// Stable, so that of several places the first stays.
 	slices.SortStableFunc(n.Refs, compareRefs)
 	n.Refs = slices.CompactFunc(n.Refs, sameRelation)
+	n.textVolatile = n.Full != nil && n.Full.Volatile != ""
+	if len(diags) == 0 {
+		c.p.Keep(m, project.Found{Refs: n.Refs, SQLHash: n.SQLHash, Shape: n.Shape, Volatile: n.Volatile}, n.Full, n.Increment)
+	}
+	if c.o.NoTexts {
+		n.Full, n.Increment = nil, nil
+	}
 	return diags
 }
 

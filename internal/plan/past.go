@@ -101,7 +101,7 @@ func (g *Graph) Prints(seedHash func(*project.Seed) (string, error)) map[string]
 			}
 			p.Body, p.Configs = hash, digest([]any{n.Shape, n.Seed.Tags, n.Seed.Meta})
 		default:
-			if n.Full != nil && n.Full.Volatile != "" {
+			if n.textVolatile {
 				p.Body = hashText(n.Model.Body)
 			}
 			p.Configs = digest([]any{n.Shape, n.Model.Config})

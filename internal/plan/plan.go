@@ -84,7 +84,7 @@ type Node struct {
 	Seed   *project.Seed
 	Source *project.Source
 	// Full and Increment are the two renderings of a model; Increment is nil
-	// unless the model is incremental.
+	// unless the model is incremental. With Options.NoTexts both are nil.
 	Full, Increment *project.Compiled
 	Refs            []project.Ref // what it reads, of both renderings and of bare names, each once
 	Parents         []*Node       // sorted by ID
@@ -96,7 +96,8 @@ type Node struct {
 	// what a source declares is part of all that read it.
 	Shape map[string]string
 
-	index int // place in Graph.nodes
+	index        int  // place in Graph.nodes
+	textVolatile bool // the text differs from run to run
 }
 
 // Action is what is to be done with a step.
@@ -137,6 +138,9 @@ type Step struct {
 	Inputs      lake.Inputs
 	Pending     bool
 	Receipt     *lake.Receipt // what is published now; nil if nothing
+	// Refused says why the step cannot be run; nil where it can. It fails when its
+	// turn comes, and other steps that do not read it are not kept from running.
+	Refused error
 
 	parts  *lake.Manifest // of what is published
 	damage error          // of what is published
@@ -185,6 +189,9 @@ type Options struct {
 	InvocationID   string
 	EngineIdentity string // engine version, time zone and settings, for fingerprints
 	Workers        int    // goroutines for compiling and stamping; 0 is one a core
+	// NoTexts leaves the nodes without renderings: for commands that run no SQL,
+	// so that models which an earlier command compiled need not be compiled again.
+	NoTexts bool
 	// Tests plans for `rbt test`: no step, all tests of the selection.
 	Tests bool
 	// Defer is the state of another lake, from which unselected parents are read

@@ -48,12 +48,20 @@ type Compiled struct {
 	Volatile string        // run_started_at, invocation_id … where the text depends on the run; "" else
 	Queried  bool          // run_query was called: the text can only be settled when the node runs
 	VarsUsed []string      // sorted
+
+	env bool // the environment was read
 }
 
 // Compile renders a model. The list holds what is wrong with the template.
 func (p *Project) Compile(ctx context.Context, m *Model, o CompileOptions) (*Compiled, diag.List) {
 	r := &rendering{p: p, m: m, o: o}
-	return r.compile(ctx, m.Template)
+	// Parsed trees of ten thousand models would take more memory than all else
+	// that is known of them, and parsing again costs some microseconds.
+	t, list := jinja.Parse(m.File, m.Body, m.BodyLine)
+	if list.HasErrors() {
+		return nil, list
+	}
+	return r.compile(ctx, t)
 }
 
 // CompileText renders a text that is no model: --inline, or the body of a file

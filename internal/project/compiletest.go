@@ -33,7 +33,7 @@ func (p *Project) CompileTest(ctx context.Context, t *Test, o CompileOptions) (*
 		model = "(select * from " + relation.String() + " where " + t.Where + "\n) as filtered"
 	}
 	ctx = context.WithValue(ctx, renderingKey{}, r)
-	res, err := jinja.CallMacro(ctx, r.library(), "test", t.Kind, []any{model}, kwargs, jinja.Options{Globals: r.globals()})
+	res, err := jinja.CallMacro(ctx, r.library(), "test", t.Kind, []any{model}, kwargs, r.options())
 	if err != nil {
 		list := asList(err, t.Pos)
 		for i := range list {
@@ -114,6 +114,7 @@ func (l *loader) renderSnippets(t *Test) {
 		if s.at == nil || !strings.Contains(*s.text, "{{") && !strings.Contains(*s.text, "{%") {
 			continue
 		}
+		t.templated = true
 		pos := diag.Pos{File: s.file, Line: s.at.Line, Col: s.at.Column}
 		template, list := jinja.Parse(s.file, *s.text, s.at.Line)
 		r := &rendering{p: l.p}

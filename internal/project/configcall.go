@@ -79,7 +79,7 @@ func (l *loader) configureModels() {
 	words := l.configWords()
 	each(len(l.models), func(i int) {
 		mf := l.models[i]
-		if !mf.cfg.enabled || mf.m.Template == nil {
+		if !mf.cfg.enabled || mf.template == nil {
 			return
 		}
 		mf.cfg.fill(mf.m)
@@ -117,10 +117,11 @@ func (l *loader) configWords() []string {
 func (l *loader) configure(mf *modelFile) {
 	calls := &configCalls{}
 	r := &rendering{p: l.p, m: mf.m, cfg: calls}
-	if _, err := r.render(l.ctx, mf.m.Template); err != nil {
+	if _, err := r.render(l.ctx, mf.template); err != nil {
 		mf.d.diags = append(mf.d.diags, asList(err, diag.Pos{File: mf.rel})...)
 		return
 	}
+	mf.unsteady = mf.unsteady || r.env || r.volatile != ""
 	if len(calls.calls) == 0 {
 		return
 	}

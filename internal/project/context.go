@@ -21,6 +21,7 @@ type rendering struct {
 	this     bool
 	volatile string
 	queried  bool
+	env      bool // the environment was read
 	vars     map[string]bool
 	cfg      *configCalls // while loading: takes what config() says
 }
@@ -50,13 +51,10 @@ func (p *Project) baseGlobals() map[string]any {
 		"run_query":      jinja.Func(callRunQuery),
 		"target":         p.targetObject(),
 		"project_name":   p.Name,
-		// Set for each render. They stand here already, so that the copy of the
-		// map need not grow.
-		"run_started_at": nil, "invocation_id": nil, "execute": false,
-		"local_md5":   jinja.Func(callMD5),
-		"load_result": refused("load_result", "run_query() gives its result"),
-		"statement":   refused("statement", "run_query() reads published relations"),
-		"doc":         refused("doc", "write the text into the description"),
+		"local_md5":      jinja.Func(callMD5),
+		"load_result":    refused("load_result", "run_query() gives its result"),
+		"statement":      refused("statement", "run_query() reads published relations"),
+		"doc":            refused("doc", "write the text into the description"),
 		"builtins": &object{name: "builtins", attrs: map[string]any{
 			"ref": jinja.Func(callRef), "source": jinja.Func(callSource), "config": configObject{}, "var": jinja.Func(callVar),
 		}},
@@ -66,20 +64,18 @@ func (p *Project) baseGlobals() map[string]any {
 	return g
 }
 
-// globals adds what differs from model to model.
-func (r *rendering) globals() map[string]any {
-	base := r.p.globals
-	if r.m != nil {
-		base = r.p.modelGlobals
+// options are what the templates of a render see: what all see alike, and what
+// differs from model to model.
+func (r *rendering) options() jinja.Options {
+	g := map[string]any{
+		"run_started_at": &clock{r: r},
+		"invocation_id":  &invocation{r: r},
+		// What a template does only when it runs is not known before.
+		"execute": jinja.Lazy(func() any {
+			r.queried = true
+			return r.o.Query != nil
+		}),
 	}
-	g := maps.Clone(base)
-	g["run_started_at"] = &clock{r: r}
-	g["invocation_id"] = &invocation{r: r}
-	// What a template does only when it runs is not known before.
-	g["execute"] = jinja.Lazy(func() any {
-		r.queried = true
-		return r.o.Query != nil
-	})
 	if r.m != nil {
 		g["this"] = &Relation{Schema: "main", Name: r.m.Name, This: true}
 		g["model"] = &modelObject{m: r.m, p: r.p}
@@ -87,7 +83,7 @@ func (r *rendering) globals() map[string]any {
 	for i, name := range sortedKeys(r.o.Overrides) {
 		g[overrideGlobal(i)] = r.o.Overrides[name]
 	}
-	return g
+	return jinja.Options{Globals: r.p.globals, Own: g, Library: r.library()}
 }
 
 // Relation is what ref(), source() and this give to a template. Printed it is
@@ -360,6 +356,9 @@ func (p *Project) envVar(projectFile bool) func(*jinja.Call) (any, error) {
 			return nil, diag.Errorf(diag.SecretUsed, c.Pos, "the secret %s may be used in project.yml only", name).
 				WithHint("what a model says is kept in artifacts and receipts")
 		}
+		if !projectFile {
+			seen(c).env = true
+		}
 		if v, ok := p.env(name); ok {
 			if secret {
 				p.mask.add(v)
@@ -398,12 +397,12 @@ func callLog(c *jinja.Call) (any, error) {
 
 // render renders a template and gives what it saw.
 func (r *rendering) render(ctx context.Context, t *jinja.Template) (*jinja.Result, error) {
-	return jinja.Render(context.WithValue(ctx, renderingKey{}, r), t, jinja.Options{Globals: r.globals(), Library: r.library()})
+	return jinja.Render(context.WithValue(ctx, renderingKey{}, r), t, r.options())
 }
 
 // compiled gives the outcome of a render.
 func (r *rendering) compiled(res *jinja.Result) *Compiled {
-	c := &Compiled{SQL: res.Text, Result: res, Refs: r.refs, Volatile: r.volatile, Queried: r.queried}
+	c := &Compiled{SQL: res.Text, Result: res, Refs: r.refs, Volatile: r.volatile, Queried: r.queried, env: r.env}
 	for _, s := range res.Spans {
 		if rel, ok := s.Value.(*Relation); ok && rel.This {
 			c.This = true

@@ -35,6 +35,9 @@ type loader struct {
 	disabledSeeds []*Seed
 	known         map[string]bool // functions and macros that a unit test may replace
 	late          []*decoder      // of project.yml and .yml files, parts of which are read at the end
+	fileText      string          // of project.yml
+	asked         map[string]any  // what was read of the environment for project.yml
+	anew          bool            // nothing is recalled
 }
 
 // modelFile is one file of models/ while it is loaded.
@@ -48,6 +51,13 @@ type modelFile struct {
 	columns []columnSpec
 	tests   []*Test
 	units   []*UnitTest
+
+	template *jinja.Template // nil where there is none, and of a model that is recalled
+	text     hash            // of the file, where models are recalled
+	recalled bool            // m and tests are what an earlier command made of the same text
+	// unsteady says that something was said about the model, or that what was
+	// loaded depends on the environment or the run.
+	unsteady bool
 }
 
 // Load reads the whole project. It collects every problem and never stops at the
@@ -55,8 +65,9 @@ type modelFile struct {
 // SourceText and Mask. It is never nil.
 func Load(ctx context.Context, o Options) (*Project, diag.List) {
 	l := &loader{ctx: ctx, o: o, p: newProject(o)}
-	if l.projectFile() {
-		l.everything()
+	if !l.load() {
+		l = &loader{ctx: ctx, o: o, p: newProject(o), anew: true}
+		l.load()
 	}
 	for _, d := range l.late {
 		l.diags = append(l.diags, d.diags...)
@@ -69,6 +80,14 @@ func Load(ctx context.Context, o Options) (*Project, diag.List) {
 		}
 	}
 	return l.p, l.p.problems
+}
+
+// load reads the whole project; false says that what it recalled is out of date.
+func (l *loader) load() bool {
+	stop := l.recordEnv()
+	ok := l.projectFile()
+	stop()
+	return !ok || l.everything()
 }
 
 func newProject(o Options) *Project {
@@ -90,16 +109,17 @@ func newProject(o Options) *Project {
 
 func (l *loader) env(name string) (string, bool) { return l.p.env(name) }
 
-// everything loads what project.yml points to.
-func (l *loader) everything() {
+// everything loads what project.yml points to; false says that what it recalled
+// is out of date.
+func (l *loader) everything() bool {
 	p := l.p
 	p.Vars = l.projectVars()
 	macros := l.loadMacros()
-	p.globals, p.modelGlobals = p.baseGlobals(), p.baseGlobals()
-	p.modelGlobals["this"], p.modelGlobals["model"] = nil, nil
+	p.globals = p.baseGlobals()
 	l.kinds = l.ownTests(macros)
 	l.prepareFolders()
 	files := l.find("models")
+	l.openRecall(files)
 	l.loadModels(files)
 	l.loadProperties(files)
 	l.loadSeeds()
@@ -108,9 +128,13 @@ func (l *loader) everything() {
 	l.settleNames()
 	l.configureModels()
 	l.settleModels()
+	if p.recall.stale(p.index) {
+		return false
+	}
 	l.settleTests()
 	l.settleUnitTests()
 	l.loadSelectors()
+	return true
 }
 
 // projectVars lays the command line over project.yml. As in dbt, variables under
@@ -239,6 +263,7 @@ func (l *loader) loadModels(files []foundFile) {
 	each(len(l.models), func(i int) { l.loadModel(l.models[i]) })
 	for _, mf := range l.models {
 		l.diags = append(l.diags, mf.d.diags...)
+		mf.unsteady = len(mf.d.diags) > 0
 		mf.d.diags = nil
 	}
 }
@@ -253,18 +278,22 @@ func (l *loader) loadModel(mf *modelFile) {
 		mf.d.add(diag.Errorf(diag.NoProject, diag.Pos{File: mf.rel}, "the file cannot be read: %s", err))
 		return
 	}
-	if i := invalidOffset(string(b)); i < len(b) {
-		line, col := diag.LineCol(string(b), i)
+	text := string(b)
+	s := splitFrontmatter(text)
+	mf.m.Body, mf.m.BodyLine = s.body, s.bodyLine
+	if l.p.recall.model(mf, text) {
+		return
+	}
+	if i := invalidOffset(text); i < len(text) {
+		line, col := diag.LineCol(text, i)
 		mf.d.add(notUTF8(mf.rel, line, col))
 		return
 	}
-	s := splitFrontmatter(string(b))
 	if s.has && !s.closed {
 		mf.d.add(diag.Errorf(diag.Unclosed, diag.Pos{File: mf.rel, Line: 1, Col: 1}, "the frontmatter is never closed").
 			WithHint("end it with a line that is exactly ---"))
 		return
 	}
-	mf.m.Body, mf.m.BodyLine = s.body, s.bodyLine
 	if !s.has && nearFence(s.body) {
 		w := diag.Errorf(diag.Misplaced, diag.Pos{File: mf.rel, Line: 1, Col: 1}, "this line does not open frontmatter: it is not exactly ---")
 		w.Severity = diag.Warning
@@ -286,7 +315,7 @@ func (l *loader) loadModel(mf *modelFile) {
 		return
 	}
 	t, list := jinja.Parse(mf.rel, mf.m.Body, mf.m.BodyLine)
-	mf.m.Template = t
+	mf.template = t
 	mf.d.diags = append(mf.d.diags, list...)
 }
 

@@ -99,6 +99,13 @@ func (p *Project) holdsSecret(v any) bool {
 	return false
 }
 
+// any reports whether there is a secret.
+func (m *mask) any() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.secrets) > 0
+}
+
 // maskList masks the texts of diagnostics.
 func (p *Project) maskList() {
 	for i := range p.problems {

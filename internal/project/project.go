@@ -38,6 +38,13 @@ type Options struct {
 	TargetPath string                      // "" likewise
 	Threads    int                         // nodes at once; 0 is what environment and project.yml say
 	Env        func(string) (string, bool) // the environment; nil is an empty one
+	// Program is the identity of the program: of two that differ in anything it is
+	// not the same. With it what was found out about models is recalled from, and
+	// by SaveRecall kept in, the target folder; "" recalls nothing.
+	Program string
+	// RecallFrom is the number of files under models/ from which on that is done;
+	// 0 is the number from which on it pays.
+	RecallFrom int
 }
 
 // Project is everything that the user wrote, checked and with defaults filled
@@ -59,20 +66,19 @@ type Project struct {
 	Selectors []*Selector // of selectors.yml
 	Warnings  diag.List
 
-	roots     []root
-	realDir   string
-	realRoots []string
-	env       func(string) (string, bool)
-	mask      *mask
-	texts     *texts
-	index     *index
-	macros    []*jinja.Template // of macros/ and tests/generic/
-	library   *jinja.Library
-	globals   map[string]any // of all templates; never changed after loading
-	// modelGlobals has beside them the names that only models have.
-	modelGlobals map[string]any
-	problems     diag.List
-	targetLakes  map[string]string // by target
+	roots       []root
+	realDir     string
+	realRoots   []string
+	env         func(string) (string, bool)
+	mask        *mask
+	texts       *texts
+	index       *index
+	macros      []*jinja.Template // of macros/ and tests/generic/
+	library     *jinja.Library
+	globals     map[string]any // of all templates; never changed after loading
+	problems    diag.List
+	targetLakes map[string]string // by target
+	recall      *recall           // nil where nothing is recalled
 }
 
 // TargetLake gives the lake of a target as an absolute path; false where the
@@ -114,8 +120,8 @@ type Model struct {
 	ConfigPos        map[string]diag.Pos // where a key was written
 	Body             string              // the SQL as written
 	BodyLine         int                 // line of the file on which Body begins
-	Template         *jinja.Template
-	Records          *Records // of ingest; nil otherwise
+	Template         *jinja.Template     // nil of a model that is recalled
+	Records          *Records            // of ingest; nil otherwise
 }
 
 // Column is a declared column. Type is "" where none was declared.
@@ -198,8 +204,10 @@ type Test struct {
 	// arguments of a {% test %} block name.
 	Refs []Ref
 
-	snippets []snippet
-	said     fields // what YAML says of severity and the like
+	snippets  []snippet
+	said      fields // what YAML says of severity and the like
+	settled   bool   // it is recalled, with all its relations
+	templated bool   // a condition is a template
 }
 
 // TestArgs are the arguments of a generic test; which are set depends on Kind.

@@ -42,7 +42,8 @@ func (l *loader) projectFile() bool {
 		l.diags = append(l.diags, d)
 		return false
 	}
-	root, list := yamlText{file: File, text: strings.TrimPrefix(string(text), bom), line: 1}.parse()
+	l.fileText = string(text)
+	root, list := yamlText{file: File, text: strings.TrimPrefix(l.fileText, bom), line: 1}.parse()
 	l.diags = append(l.diags, list...)
 	if list != nil {
 		return false

@@ -125,6 +125,9 @@ func (l *loader) settleNames() {
 			WithNote(first.pos, "the other one").WithHint("names are unique across models, seeds and ingest outputs: rename one of the files"))
 	}
 	l.fillIndex()
+	if l.p.recall != nil {
+		l.p.recall.names = l.p.index.nameHash()
+	}
 }
 
 func (l *loader) fillIndex() {
@@ -213,19 +216,22 @@ func (l *loader) settleModels() {
 	for _, mf := range l.models {
 		if !mf.cfg.enabled {
 			// Only config() in the body may say so as late as this.
-			if t := l.p.index.nodes[folded(mf.m.Name)]; t.node == mf.m.Name && t.disabled == "" && mf.m.Template != nil {
+			if t := l.p.index.nodes[folded(mf.m.Name)]; t.node == mf.m.Name && t.disabled == "" && mf.template != nil {
 				l.p.index.nodes[folded(mf.m.Name)] = target{node: mf.m.Name, disabled: mf.rel}
 			}
 			l.diags = append(l.diags, mf.d.diags...)
 			continue
 		}
-		mf.cfg.fill(mf.m)
-		if mf.has {
-			mf.front.checkLayer(mf.m.Materialization)
+		if !mf.recalled {
+			mf.cfg.fill(mf.m)
+			if mf.has {
+				mf.front.checkLayer(mf.m.Materialization)
+			}
+			mf.d.checkModel(mf.m, mf.configPos("contract"), mf.tests)
+			mf.checkBody()
 		}
-		mf.d.checkModel(mf.m, mf.configPos("contract"), mf.tests)
-		mf.checkBody()
 		l.diags = append(l.diags, mf.d.diags...)
+		mf.unsteady = mf.unsteady || len(mf.d.diags) > 0
 		l.p.Models = append(l.p.Models, mf.m)
 		l.p.Tests = append(l.p.Tests, mf.tests...)
 		l.units = append(l.units, mf.units...)

@@ -24,10 +24,14 @@ func (l *loader) settleTests() {
 	}
 	l.configureTests()
 	for _, t := range p.Tests {
+		if t.settled {
+			continue
+		}
 		l.resolveTest(t)
 		// The YAML trees would live as long as the project.
 		t.snippets, t.said = nil, fields{}
 	}
+	l.keepModels()
 	slices.SortStableFunc(p.Tests, func(a, b *Test) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Output, b.Output), a.Pos.Compare(b.Pos))
 	})

@@ -58,7 +58,7 @@ func (l *loader) renderTest(t *Test, calls *configCalls) error {
 		return nil
 	}
 	ctx := context.WithValue(l.ctx, renderingKey{}, r)
-	_, err := jinja.CallMacro(ctx, r.library(), "test", t.Kind, []any{r.testRelation(t)}, kwargs, jinja.Options{Globals: r.globals()})
+	_, err := jinja.CallMacro(ctx, r.library(), "test", t.Kind, []any{r.testRelation(t)}, kwargs, r.options())
 	return err
 }
 

@@ -1,0 +1,401 @@
+package project
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// recall is what an earlier command found out about the models of the project,
+// kept in one file under target/cache, so that a command pays for the models
+// that changed. It may be removed at any time, and whatever goes wrong with it
+// costs time and nothing else.
+//
+// It can not be stale: the name of the file is a hash of all that every model
+// sees (project.yml and what it read of the environment, the command line, all
+// macros, and the program itself), the file holds a hash of all names that a
+// reference can mean, and an entry the hash of the model's text. Models of which
+// the outcome depends on anything else are not kept: those that read the
+// environment or the clock, that have unit tests or tests of the project's own,
+// ingests, and all that something was said about, be it a warning. A project
+// with secrets keeps nothing.
+type recall struct {
+	path    string
+	names   hash                // of all that references can mean, now
+	entries map[string]entry    // of the file, by the model's file
+	kept    map[*Model]*keeping // of all models that can be kept
+	was     hash                // names, when the file was written
+}
+
+type hash [sha256.Size]byte
+
+// entry is what is kept of a model. What follows the hash is the model, its
+// tests, and what plan found out, as valueReader reads it.
+type entry struct {
+	text hash // of the file
+	said string
+}
+
+// keeping is an entry on its way: loaded is written once the model is loaded,
+// found once it is compiled.
+type keeping struct {
+	file   string
+	text   hash
+	old    string // as the file has it, "" for a new one
+	loaded []byte
+	found  []byte
+}
+
+// Found is what is found out about a model by compiling it, and recalled by
+// later commands.
+type Found struct {
+	Refs     []Ref
+	SQLHash  string
+	Shape    map[string]string
+	Volatile string
+}
+
+// recalled is what is kept of a loaded model.
+type recalled struct {
+	Model Model
+	Tests []Test
+}
+
+const (
+	recallPrefix = "models-"
+	// recallMagic counts up with what the program's own identity does not tell:
+	// the form of the file.
+	recallMagic = "rbt models 1\n"
+	// recallFrom is the number of models from which on it pays: fewer are loaded
+	// before anybody notices.
+	recallFrom = 200
+	// recallFiles bounds the files of different targets and variables.
+	recallFiles = 4
+)
+
+// openRecall reads what is kept. It must be called when macros and variables are
+// loaded, and before models are.
+func (l *loader) openRecall(files []foundFile) {
+	if l.o.Program == "" || len(files) < cmp.Or(l.o.RecallFrom, recallFrom) || l.p.mask.any() || l.diags.HasErrors() {
+		return
+	}
+	key, err := l.surroundings()
+	if err != nil {
+		return
+	}
+	name := fmt.Sprintf("%s%x", recallPrefix, key[:16])
+	r := &recall{path: filepath.Join(l.p.TargetDir, "cache", name), kept: map[*Model]*keeping{}}
+	l.p.recall = r
+	if l.anew {
+		return
+	}
+	if content, err := os.ReadFile(r.path); err == nil {
+		r.read(string(content))
+	}
+}
+
+// surroundings gives a hash of all that every model sees, names of nodes and its
+// own file excepted.
+func (l *loader) surroundings() (hash, error) {
+	h := sha256.New()
+	p := l.p
+	target := p.targetObject()
+	b, err := appendValue(nil, reflect.ValueOf([]any{
+		l.o.Program, l.fileText, p.Name, p.Target, target.attrs, p.Vars, l.o.Vars, l.settings.dirs["models"], l.macroTexts, l.asked,
+	}))
+	if err != nil {
+		return hash{}, err
+	}
+	for _, t := range p.macros {
+		b = appendText(b, t.File())
+	}
+	_, _ = h.Write(b) // a hash never fails to take bytes
+	return hash(h.Sum(nil)), nil
+}
+
+// recordEnv notes what is read of the environment while project.yml is.
+func (l *loader) recordEnv() (stop func()) {
+	env := l.p.env
+	l.asked = map[string]any{}
+	l.p.env = func(name string) (string, bool) {
+		v, ok := env(name)
+		l.asked[name] = []any{v, ok}
+		return v, ok
+	}
+	return func() { l.p.env = env }
+}
+
+// nameHash gives a hash of all that references can mean before models say
+// config() in their bodies.
+func (ix *index) nameHash() hash {
+	h := sha256.New()
+	var b []byte
+	write := func(texts ...string) {
+		b = b[:0]
+		for _, t := range texts {
+			b = appendText(b, t)
+		}
+		_, _ = h.Write(b)
+	}
+	for _, name := range slices.Sorted(maps.Keys(ix.nodes)) {
+		t := ix.nodes[name]
+		write("node", name, t.node, t.output, t.disabled)
+	}
+	for _, name := range slices.Sorted(maps.Keys(ix.sources)) {
+		write("source", name, ix.sources[name].Group, ix.sources[name].Name)
+	}
+	write(append([]string{"groups"}, ix.groups...)...)
+	return hash(h.Sum(nil))
+}
+
+// read takes the content of the file; a damaged one is empty.
+func (r *recall) read(content string) {
+	r.entries = map[string]entry{}
+	body, ok := strings.CutPrefix(content, recallMagic)
+	if !ok || len(body) < 2*sha256.Size {
+		return
+	}
+	sum := body[len(body)-sha256.Size:]
+	body = body[:len(body)-sha256.Size]
+	if want := sha256.Sum256([]byte(body)); sum != string(want[:]) {
+		return
+	}
+	copy(r.was[:], body)
+	v := &valueReader{rest: body[sha256.Size:]}
+	for n := v.uvarint(); n > 0 && !v.bad; n-- {
+		file := v.text()
+		e := entry{}
+		copy(e.text[:], v.text())
+		e.said = v.text()
+		r.entries[file] = e
+	}
+	if v.bad {
+		r.entries = map[string]entry{}
+	}
+}
+
+// model fills a model from what is kept of its file with this text; false where
+// there is nothing.
+func (r *recall) model(mf *modelFile, content string) bool {
+	if r == nil {
+		return false
+	}
+	mf.text = sha256.Sum256([]byte(content))
+	e, ok := r.entries[mf.rel]
+	if !ok || e.text != mf.text {
+		return false
+	}
+	v := &valueReader{rest: e.said}
+	loaded := &valueReader{rest: v.text()}
+	said := read[recalled](loaded)
+	if v.bad || loaded.bad {
+		return false
+	}
+	body, line := mf.m.Body, mf.m.BodyLine
+	*mf.m = said.Model
+	mf.m.Body, mf.m.BodyLine = body, line
+	for i := range said.Tests {
+		said.Tests[i].settled = true
+		mf.tests = append(mf.tests, &said.Tests[i])
+	}
+	mf.cfg.enabled, mf.recalled = true, true
+	return true
+}
+
+// stale reports whether a reference can mean something else than when the
+// entries were written: then nothing that was recalled counts.
+func (r *recall) stale(ix *index) bool {
+	if r == nil {
+		return false
+	}
+	// What config() in a body disables is known late.
+	h := sha256.New()
+	_, _ = h.Write(r.names[:])
+	var b []byte
+	for _, name := range slices.Sorted(maps.Keys(ix.nodes)) {
+		if t := ix.nodes[name]; t.disabled != "" {
+			b = appendText(appendText(b[:0], name), t.disabled)
+			_, _ = h.Write(b)
+		}
+	}
+	r.names = hash(h.Sum(nil))
+	return r.names != r.was && len(r.entries) > 0
+}
+
+// keepModels writes what is kept of the models that are loaded. Tests have their
+// relations, and no names yet that were made.
+func (l *loader) keepModels() {
+	r := l.p.recall
+	if r == nil || l.diags.HasErrors() {
+		return
+	}
+	for _, mf := range l.models {
+		switch {
+		case mf.recalled:
+			r.kept[mf.m] = &keeping{file: mf.rel, text: mf.text, old: r.entries[mf.rel].said}
+		case mf.keepable():
+			r.kept[mf.m] = &keeping{file: mf.rel, text: mf.text}
+		}
+	}
+	each(len(l.models), func(i int) {
+		mf := l.models[i]
+		k := r.kept[mf.m]
+		if k == nil || mf.recalled {
+			return
+		}
+		said := recalled{Model: *mf.m}
+		said.Model.Body, said.Model.BodyLine = "", 0
+		for _, t := range mf.tests {
+			said.Tests = append(said.Tests, *t)
+		}
+		if b, err := appendValue(nil, reflect.ValueOf(said)); err == nil {
+			k.loaded = b
+		}
+	})
+}
+
+// keepable reports whether the outcome of loading a model depends on nothing
+// but what entries are kept by.
+func (mf *modelFile) keepable() bool {
+	if !mf.cfg.enabled || mf.unsteady || mf.template == nil || mf.m.Materialization == Ingest || len(mf.units) > 0 {
+		return false
+	}
+	for _, t := range mf.tests {
+		if builtinTests[t.Kind] == nil || t.Args.Custom != nil || t.templated {
+			return false
+		}
+	}
+	return true
+}
+
+// Recall gives what an earlier command found out about a model of the same text
+// in the same project; false where there is nothing.
+func (p *Project) Recall(m *Model) (Found, bool) {
+	k := p.keeping(m)
+	if k == nil || k.old == "" {
+		return Found{}, false
+	}
+	v := &valueReader{rest: k.old}
+	_ = v.text()
+	found := read[Found](v)
+	return found, !v.bad
+}
+
+// Keep notes for later commands what was found out about a model by rendering
+// it. Several goroutines may keep different models.
+func (p *Project) Keep(m *Model, found Found, renderings ...*Compiled) {
+	k := p.keeping(m)
+	if k == nil || k.loaded == nil {
+		return
+	}
+	for _, c := range renderings {
+		if c != nil && (c.Volatile != "" || c.env) {
+			return
+		}
+	}
+	if b, err := appendValue(nil, reflect.ValueOf(found)); err == nil {
+		k.found = b
+	}
+}
+
+func (p *Project) keeping(m *Model) *keeping {
+	if p.recall == nil {
+		return nil
+	}
+	return p.recall.kept[m]
+}
+
+// SaveRecall writes what is kept, if anything of it is new. Another command may
+// do so at the same time: the later file stands.
+func (p *Project) SaveRecall() error {
+	r := p.recall
+	if r == nil || p.mask.any() {
+		return nil
+	}
+	var keep []*keeping
+	fresh := false
+	for _, k := range r.kept {
+		if k.old != "" || k.found != nil {
+			keep = append(keep, k)
+			fresh = fresh || k.old == ""
+		}
+	}
+	if !fresh && len(keep) == len(r.entries) {
+		return nil
+	}
+	slices.SortFunc(keep, func(a, b *keeping) int { return strings.Compare(a.file, b.file) })
+	var b bytes.Buffer
+	b.WriteString(recallMagic)
+	b.Write(r.names[:])
+	var n []byte
+	b.Write(binary.AppendUvarint(n, uint64(len(keep))))
+	for _, k := range keep {
+		n = appendText(n[:0], k.file)
+		n = appendText(n, string(k.text[:]))
+		said := k.old
+		if said == "" {
+			said = string(append(appendText(nil, string(k.loaded)), k.found...))
+		}
+		b.Write(appendText(n, said))
+	}
+	sum := sha256.Sum256(b.Bytes()[len(recallMagic):])
+	b.Write(sum[:])
+	return errors.Join(p.writeRecall(&b), r.removeOld())
+}
+
+// writeRecall puts the file in place, whole.
+func (p *Project) writeRecall(content io.Reader) error {
+	path := p.recall.path
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return fmt.Errorf("make folder of %s: %w", path, err)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = io.Copy(temp, content)
+	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(temp.Name()))
+	}
+	return nil
+}
+
+// removeOld removes all but the newest files.
+func (r *recall) removeOld() error {
+	dir := filepath.Dir(r.path)
+	entries, err := os.ReadDir(dir)
+	type aged struct {
+		name string
+		at   int64
+	}
+	var others []aged
+	for _, e := range entries {
+		info, infoErr := e.Info()
+		if strings.HasPrefix(e.Name(), recallPrefix) && e.Name() != filepath.Base(r.path) && infoErr == nil {
+			others = append(others, aged{e.Name(), info.ModTime().UnixNano()})
+		}
+	}
+	slices.SortFunc(others, func(a, b aged) int { return cmp.Or(cmp.Compare(b.at, a.at), strings.Compare(a.name, b.name)) })
+	for i, o := range others {
+		if i >= recallFiles-1 {
+			if removed := os.Remove(filepath.Join(dir, o.name)); removed != nil && !errors.Is(removed, os.ErrNotExist) {
+				err = errors.Join(err, removed)
+			}
+		}
+	}
+	return err
+}
