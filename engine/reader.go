@@ -251,7 +251,7 @@ func (v *shower) read(ctx context.Context, query string) (*Rows, error) {
 	names, texts := make([]string, len(columns)), make([]string, 0, 2*len(columns))
 	for i, c := range columns {
 		names[i] = fmt.Sprintf("c%d", i)
-		texts = append(texts, "CAST("+names[i]+" AS VARCHAR)", jsonText(names[i], c.Type))
+		texts = append(texts, "CAST("+names[i]+" AS VARCHAR)", jsonText(names[i], c.Type, 0))
 	}
 	limit := ""
 	if v.o.Limit > 0 {
@@ -272,18 +272,4 @@ func (v *shower) read(ctx context.Context, query string) (*Rows, error) {
 		return nil
 	})
 	return out, err
-}
-
-// jsonText is a value as JSON in SQL, which has no infinities and no NaN. What
-// is JSON already keeps its text, since to_json would round the numbers in it;
-// a text of that type that is no JSON, as a file may hold it, is a text.
-func jsonText(e, typ string) string {
-	if typ == "JSON" {
-		text := "CAST(" + e + " AS VARCHAR)"
-		return fmt.Sprintf("CASE WHEN json_valid(%[1]s) THEN %[1]s ELSE CAST(to_json(%[1]s) AS VARCHAR) END", text)
-	}
-	if floatTypes[typ] {
-		return fmt.Sprintf("CASE WHEN isfinite(%[1]s) THEN CAST(%[1]s AS VARCHAR) ELSE '\"' || CAST(%[1]s AS VARCHAR) || '\"' END", e)
-	}
-	return "CAST(to_json(" + e + ") AS VARCHAR)"
 }
