@@ -462,7 +462,7 @@ func scanFiles(files []string, columns []lake.Column) string {
 func emptyRelation(columns []lake.Column) string {
 	list := make([]string, len(columns))
 	for i, c := range columns {
-		list[i] = "CAST(NULL AS " + c.Type + ") AS " + quoteIdent(c.Name)
+		list[i] = materialize.NullOf(c.Type) + " AS " + quoteIdent(c.Name)
 	}
 	return "SELECT " + strings.Join(list, ", ") + " WHERE false"
 }

@@ -261,6 +261,39 @@ func unnamed(t *dataType) bool {
 	return t.kind == structure && len(t.fields) > 0 && t.fields[0].name == ""
 }
 
+// NullOf is SQL for a NULL of a type, also of one with a struct without field
+// names in it, which no CAST can name.
+func NullOf(typ string) string {
+	t, err := parseType(typ)
+	if err != nil || !t.has(unnamed) {
+		return "CAST(NULL AS " + typ + ")"
+	}
+	return "CASE WHEN false THEN " + t.sample() + " END"
+}
+
+// sample is SQL for a value of a type.
+func (t *dataType) sample() string {
+	switch t.kind {
+	case structure:
+		parts := make([]string, len(t.fields))
+		for i, f := range t.fields {
+			parts[i] = f.typ.sample()
+			if f.name != "" {
+				parts[i] = QuoteIdent(f.name) + " := " + parts[i]
+			}
+		}
+		if unnamed(t) {
+			return "row(" + strings.Join(parts, ", ") + ")"
+		}
+		return "struct_pack(" + strings.Join(parts, ", ") + ")"
+	case list, array:
+		return "[" + t.elem.sample() + "]"
+	case mapping:
+		return "map([" + t.key.sample() + "], [" + t.elem.sample() + "])"
+	}
+	return "CAST(NULL AS " + t.String() + ")"
+}
+
 func (c *caster) variable() string {
 	c.vars++
 	return fmt.Sprintf("rbt_v%d", c.vars)
