@@ -41,7 +41,7 @@ func (e *Engine) Check(ctx context.Context, g *plan.Graph, nodes []*plan.Node) (
 			problems = append(problems, asList(err, n.File)...)
 		}
 	}
-	return problems.Sort(), nil
+	return append(problems, c.wide...).Sort(), nil
 }
 
 // bindEmpty binds nodes and all that they read in an instance of its own. Where
@@ -83,6 +83,9 @@ func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Nod
 		skip: func(int, int) {},
 	}.do(ctx)
 	c.fields(nodes)
+	if during == nil {
+		c.wideTests(ctx, g, nodes)
+	}
 	return c, ctx.Err()
 }
 
@@ -141,6 +144,7 @@ type checker struct {
 	sessions []*session // by worker
 	problems map[*plan.Node]error
 	tests    map[*plan.Node][]*plan.TestNode
+	wide     diag.List // problems of tests that are about no single node
 
 	mu      sync.Mutex
 	known   map[*plan.Node]bool      // nodes whose columns are known and bound

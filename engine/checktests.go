@@ -55,17 +55,10 @@ func (c *checker) nodeTests(ctx context.Context, s *session, n *plan.Node) error
 
 func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, columns []lake.Column) error {
 	if t.Compiled != nil {
-		if len(t.Reads) != 1 {
+		if isWide(t) {
 			return nil // the others may not be known yet
 		}
-		st, err := oneQuery(t.Compiled.SQL)
-		if err == nil {
-			err = s.checkQuery(ctx, st)
-		}
-		if err != nil {
-			return placeError(err, placing{file: t.File, name: t.Name, compiled: t.Compiled, text: st})
-		}
-		return nil
+		return c.ownTest(ctx, s, t)
 	}
 	schema, name := "main", testedRelation(t.About, t.Test)
 	if t.About.Source != nil {
@@ -89,6 +82,39 @@ func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, co
 		return diag.Diagnostic{Code: codeOf(e), Pos: t.Test.Pos, Msg: "test " + t.Test.Kind + ": " + messageOf(e), Hint: hintOf(e)}
 	}
 	return err
+}
+
+// isWide reports whether a test that is SQL of the user reads more than the node
+// that it is about, if it is about one.
+func isWide(t *plan.TestNode) bool { return t.About == nil || len(t.Reads) != 1 }
+
+// ownTest binds a test that is SQL of the user.
+func (c *checker) ownTest(ctx context.Context, s *session, t *plan.TestNode) error {
+	st, err := oneQuery(t.Compiled.SQL)
+	if err == nil {
+		err = s.checkQuery(ctx, st)
+	}
+	if err != nil {
+		return placeError(err, placing{file: t.File, name: t.Name, compiled: t.Compiled, text: st, names: c.names})
+	}
+	return nil
+}
+
+// wideTests binds tests over several nodes, when all columns are known that can
+// be, if one of the nodes that are judged is among them.
+func (c *checker) wideTests(ctx context.Context, g *plan.Graph, nodes []*plan.Node) {
+	judged := make(map[*plan.Node]bool, len(nodes))
+	for _, n := range nodes {
+		judged[n] = true
+	}
+	for _, t := range g.Tests() {
+		if t.Compiled == nil || t.Compiled.Queried || !isWide(t) || !c.knows(t.Reads) || !slices.ContainsFunc(t.Reads, func(n *plan.Node) bool { return judged[n] }) {
+			continue
+		}
+		if err := c.ownTest(ctx, c.sessions[0], t); err != nil && ctx.Err() == nil {
+			c.wide = append(c.wide, asList(err, t.File)...)
+		}
+	}
 }
 
 // fields finds relationships to a column that the other side does not have, when
