@@ -351,7 +351,7 @@ func (l *lexer) operator(start int) token {
 			l.pos = end
 			hint := ""
 			if c == '}' {
-				hint = "braces that are no template stand between {% raw %} and {% endraw %}"
+				hint = l.braceHint(end)
 			}
 			return l.bad(start, end, "unexpected '"+string(c)+"'", hint)
 		}
@@ -364,6 +364,20 @@ func (l *lexer) operator(start int) token {
 	}
 	l.pos = end
 	return l.token(kind, start, end, "")
+}
+
+// braceHint says what a single } in a tag may have been meant for; end is the
+// offset behind it.
+func (l *lexer) braceHint(end int) string {
+	if l.mode == inTag {
+		return "a tag that begins with {% ends with %}: the % is missing here"
+	}
+	line, _, _ := strings.Cut(l.src[end:], "\n")
+	line, _, _ = strings.Cut(line, "{{")
+	if strings.Contains(line, "}}") {
+		return "braces that are no template stand between {% raw %} and {% endraw %}"
+	}
+	return "a tag that begins with {{ ends with }}: one } is missing here"
 }
 
 // resume goes on behind the tag in which a mistake was found. It reports false

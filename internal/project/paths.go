@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -124,10 +125,13 @@ func (p *Project) inputPath(d *decoder, n *yaml.Node) (string, bool) {
 	}
 	if !p.inBounds(clean) {
 		return refuse("declare the folder in project.yml as a root: roots: {name: /folder}, and write $name/…",
-			"the path %q leads out of the project", n.Value)
+			"the path %s leads out of the project", quotedPath(n.Value))
 	}
 	return clean, true
 }
+
+// quotedPath is a path in quotes, with its backslashes as they were written.
+func quotedPath(path string) string { return strings.ReplaceAll(strconv.Quote(path), `\\`, `\`) }
 
 // inBounds reports whether a path or glob lies in the project or a root, by its
 // name and, as far as its folders exist, also after symbolic links.
@@ -180,7 +184,7 @@ func (p *Project) outputDir(text string) (dir, problem, hint string) {
 	}
 	dir = filepath.Join(p.Dir, filepath.FromSlash(expanded))
 	if !within(dir, p.Dir) {
-		return "", fmt.Sprintf("the path %q leads out of the project", text), "write an absolute path, or declare a root"
+		return "", fmt.Sprintf("the path %s leads out of the project", quotedPath(text)), "write an absolute path, or declare a root"
 	}
 	return dir, "", ""
 }

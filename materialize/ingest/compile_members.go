@@ -147,8 +147,13 @@ func (c *compiler) child(s *shape, ch Child, meta bool, sc *scope, outer []strin
 		c.group(l.row, *ch.Row, meta, inner, chain)
 		l.row.sortParts()
 	}
-	if kinds != 1 {
-		c.errorf(diag.IngestBadChild, ch.Name.Pos, "give a type, or record:, or fields:", "child %s is declared as %d kinds of list", ch.Name.Value, kinds)
+	switch {
+	case kinds == 0:
+		c.errorf(diag.IngestBadChild, ch.Name.Pos, "a type for a list of values, record: for one of other records, or fields: for one of rows",
+			"child %s does not say what its list holds", ch.Name.Value)
+	case kinds > 1:
+		c.errorf(diag.IngestBadChild, ch.Name.Pos, "a list holds one of them: leave the others out",
+			"child %s says several things of what its list holds: give one of a type, record: and fields:", ch.Name.Value)
 	}
 	if !l.required {
 		l.countCol = columnName(ch.Name.Value) + "_count"
