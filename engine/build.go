@@ -44,7 +44,7 @@ func (b *builder) build(ctx context.Context) (commit func() error, err error) {
 	defer b.watch(ctx)()
 	source, form, folder, err := b.source(ctx)
 	if err != nil {
-		return nil, inFile(err, n.File)
+		return nil, inFile(b.unreadable(ctx, err), n.File)
 	}
 	target := materialize.Target{
 		Lake: b.run.e.o.Lake, Name: n.Name, Folder: folder, Form: form, RunID: b.run.o.InvocationID,
@@ -323,7 +323,13 @@ func (b *builder) explain(ctx context.Context, err error) error {
 	case errors.As(err, &drift):
 		return inFile(drift.Diagnostic(), b.step.Node.File)
 	}
-	return inFile(b.place(err), b.step.Node.File)
+	return inFile(b.place(b.unreadable(ctx, err)), b.step.Node.File)
+}
+
+// unreadable blames a damaged file, where one is, for an error of the query.
+func (b *builder) unreadable(ctx context.Context, err error) error {
+	reads := append(b.run.catalog.named(b.step.Node.Refs), b.reads...)
+	return b.run.catalog.unreadable(ctx, b.session, err, reads)
 }
 
 // readOnly runs one query of a template and gives all of its rows.

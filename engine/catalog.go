@@ -284,7 +284,13 @@ func (c *catalog) defineSource(ctx context.Context, s *session, r *relation) err
 			return err
 		}
 	}
-	return c.create(ctx, s, r, query, nil, false)
+	if err := c.create(ctx, s, r, query, nil, false); err != nil || table.format != "parquet" {
+		return err
+	}
+	if r.footers = newFooters(table.files); r.footers != nil {
+		r.footers.columns = table.asStored
+	}
+	return nil
 }
 
 // create makes the engine's view of a relation. r.mu is held.
@@ -431,9 +437,19 @@ func (c *catalog) explain(err error, reads []*relation) error {
 	return err
 }
 
-// sourcesUnder gives the relations over files that relations are or read,
-// through views too, in the order of names.
+// sourcesUnder gives the relations over files of the user that relations are or
+// read.
 func (c *catalog) sourcesUnder(reads []*relation) []*relation {
+	return slices.DeleteFunc(c.under(reads), func(r *relation) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.table == nil
+	})
+}
+
+// under gives relations and all that they read, through views too, in the order
+// of names.
+func (c *catalog) under(reads []*relation) []*relation {
 	seen := map[*relation]bool{}
 	var out []*relation
 	for todo := slices.Clone(reads); len(todo) > 0; {
@@ -443,10 +459,8 @@ func (c *catalog) sourcesUnder(reads []*relation) []*relation {
 			continue
 		}
 		seen[r] = true
+		out = append(out, r)
 		r.mu.Lock()
-		if r.table != nil {
-			out = append(out, r)
-		}
 		for p := range r.parents {
 			todo = append(todo, p)
 		}

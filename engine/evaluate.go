@@ -61,6 +61,9 @@ func (r *run) evaluate(ctx context.Context, open opener, t *project.Test, part *
 	for again := true; again; {
 		q := asking{run: r, test: t, node: n, result: result}
 		if err := q.answer(ctx, open, part); err != nil {
+			if q.session != nil {
+				err = r.catalog.unreadable(ctx, q.session, err, q.reads)
+			}
 			result.Status, result.Err = StatusError, q.explain(err)
 		}
 		// What cannot be pinned may have been published anew while it was read.
@@ -286,10 +289,10 @@ func (q *asking) check(ctx context.Context, part *subject) (check, error) {
 	if q.node != nil {
 		for _, n := range q.node.Reads {
 			for _, rel := range q.run.catalog.relationsOf(n) {
+				q.reads = append(q.reads, rel)
 				if err := q.run.catalog.bind(ctx, q.session, rel, nil); err != nil {
 					return check{}, err
 				}
-				q.reads = append(q.reads, rel)
 			}
 		}
 	}

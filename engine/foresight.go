@@ -163,9 +163,21 @@ func (c *checker) problem(n *plan.Node) error {
 	return nil
 }
 
+// hopeless is why a step that would be built is known to fail; nil where it is
+// not.
+func (r *run) hopeless(s *plan.Step) error {
+	switch {
+	case s.Action != plan.ActionRun:
+		return nil
+	case s.Refused != nil:
+		return s.Refused
+	}
+	return r.foreseen[s.Node]
+}
+
 // foreseenJob is the job of a step; one that is known to fail waits for nothing.
 func (r *run) foreseenJob(s *plan.Step) job {
-	if r.foreseen[s.Node] != nil && s.Action == plan.ActionRun {
+	if r.hopeless(s) != nil {
 		return job{urgent: true}
 	}
 	return job{after: places(s.After)}

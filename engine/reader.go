@@ -174,9 +174,10 @@ func (v *shower) rows(ctx context.Context) (*Rows, error) {
 	if n := v.o.Node; n != nil {
 		compiled, p.file, p.name = n.Full, n.File, n.Name
 		if compiled == nil {
-			rels, err := v.catalog.bindRefs(ctx, v.session, []project.Ref{{Node: n.Name, Source: n.Source != nil}})
+			refs := []project.Ref{{Node: n.Name, Source: n.Source != nil}}
+			rels, err := v.catalog.bindRefs(ctx, v.session, refs)
 			if err != nil {
-				return nil, inFile(err, n.File)
+				return nil, inFile(v.catalog.unreadable(ctx, v.session, err, v.catalog.named(refs)), n.File)
 			}
 			v.reads = rels
 			return v.read(ctx, "SELECT * FROM "+relationName(rels[0].schema, rels[0].name))
@@ -186,7 +187,7 @@ func (v *shower) rows(ctx context.Context) (*Rows, error) {
 	rows, err := v.compiled(ctx, compiled, &p)
 	p.reads = v.reads
 	if err != nil && ctx.Err() == nil {
-		err = inFile(placeError(err, p), p.file)
+		err = inFile(placeError(v.catalog.unreadable(ctx, v.session, err, v.reads), p), p.file)
 	}
 	return rows, err
 }
@@ -214,7 +215,8 @@ func (v *shower) compiled(ctx context.Context, compiled *project.Compiled, p *pl
 			refs = append(refs, refTo(rel))
 		}
 	}
-	if v.reads, err = v.catalog.bindRefs(ctx, v.session, refs); err != nil {
+	v.reads = v.catalog.named(refs)
+	if _, err = v.catalog.bindRefs(ctx, v.session, refs); err != nil {
 		return nil, err
 	}
 	if err := v.session.checkQuery(ctx, st); err != nil {

@@ -413,7 +413,7 @@ func (r *run) abandon(_ context.Context, stuck []int) {
 // it gives is still to be called to publish that: it waits for the disk and needs
 // no session.
 func (r *run) runStep(ctx context.Context, worker int, s *plan.Step, n *NodeResult) (commit func() error, err error) {
-	if err := r.foreseen[s.Node]; err != nil && s.Action == plan.ActionRun {
+	if err := r.hopeless(s); err != nil {
 		return nil, err
 	}
 	d := plan.Decision{Action: s.Action, Reasons: s.Reasons, Fingerprint: s.Fingerprint, Inputs: s.Inputs, Pending: s.Pending}

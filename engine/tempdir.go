@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 
 	"github.com/gofrs/flock"
+
+	"rbt/internal/diag"
+	"rbt/internal/lake"
 )
 
 // tempLock is the file that the process of a folder of temporary files keeps
@@ -28,7 +31,7 @@ func claimTempFolder(path string) (*tempFolder, error) {
 	var err error
 	for range tries {
 		if err = os.MkdirAll(path, 0o777); err != nil {
-			return nil, fmt.Errorf("make folder of temporary files: %w", err)
+			return nil, tempProblem(fmt.Errorf("make folder of temporary files: %w", err))
 		}
 		fl := flock.New(filepath.Join(path, tempLock), flock.SetFlag(os.O_CREATE|os.O_RDWR))
 		if _, err = fl.TryLock(); err == nil {
@@ -40,7 +43,15 @@ func claimTempFolder(path string) (*tempFolder, error) {
 			break
 		}
 	}
-	return nil, fmt.Errorf("lock folder of temporary files %s: %w", path, err)
+	return nil, tempProblem(fmt.Errorf("lock folder of temporary files %s: %w", path, err))
+}
+
+func tempProblem(err error) error {
+	d := diag.Errorf(diag.OwnFolder, diag.Pos{}, "%v", err)
+	if hint := lake.FaultHint(err.Error()); hint != "" {
+		return d.WithHint("%s", hint)
+	}
+	return d.WithHint("the SQL engine keeps there what does not fit into memory: remove what is in the way, or name another folder with --target-path")
 }
 
 // sweepTempFolders removes the folders whose process is gone, as far as it can:

@@ -107,20 +107,25 @@ func (q *Query) casts(columns []lake.Column) (selection, error) {
 	types, unknown := parsed(columns)
 	problems = append(problems, unknown...)
 	wanted := make([]*dataType, len(columns))
+	var differ []string // columns that are not of their declared type, in lower case
 	if q.into == nil {
 		for i, c := range columns {
 			if types[i] == nil {
 				continue
 			}
 			t, d := q.wanted(c, types[i])
-			if d != nil {
-				problems = append(problems, *d)
+			switch {
+			case d == nil:
+				wanted[i] = t
+			case q.contract && d.differs:
+				differ = append(differ, strings.ToLower(c.Name)) // the contract says it
+			default:
+				problems = append(problems, d.Diagnostic)
 			}
-			wanted[i] = t
 		}
 	}
 	if q.contract {
-		problems = append(problems, q.broken(columns, problems)...)
+		problems = append(problems, q.broken(columns, differ)...)
 	}
 	if len(problems) > 0 {
 		return selection{}, problems.Sort()
@@ -143,35 +148,45 @@ func (c *selection) add(name, as string, from, to *dataType) {
 	c.exprs = append(c.exprs, e+" AS "+QuoteIdent(as))
 }
 
+// unwanted says why a column cannot be stored as it shall be; differs is true
+// where that is only because its type is not the declared one.
+type unwanted struct {
+	diag.Diagnostic
+	differs bool
+}
+
 // wanted is the type in which a column is stored: the declared one where there
 // is one and nothing is lost, else what the rules say.
-func (q *Query) wanted(c lake.Column, from *dataType) (*dataType, *diag.Diagnostic) {
+func (q *Query) wanted(c lake.Column, from *dataType) (*dataType, *unwanted) {
 	for _, d := range q.declared {
 		if d.Type == "" || !strings.EqualFold(d.Name, c.Name) {
 			continue
 		}
 		to, err := parseType(d.Type)
 		if err != nil {
-			p := diag.Errorf(diag.DeclaredType, d.Pos, "column %s: %v", c.Name, err)
-			return nil, &p
+			return nil, &unwanted{Diagnostic: diag.Errorf(diag.DeclaredType, d.Pos, "column %s: %v", c.Name, err)}
 		}
 		to, p := stored(to, c.Name, storing{})
 		if p != nil {
 			p.Pos = d.Pos
-			return nil, p
+			return nil, &unwanted{Diagnostic: *p}
 		}
 		kept, p := stored(from, c.Name, storing{untyped: true})
 		if p != nil {
-			return nil, p
+			return nil, &unwanted{Diagnostic: *p}
 		}
 		if lossless(kept, to) {
 			return to, nil
 		}
 		mismatch := diag.Errorf(diag.DeclaredType, d.Pos, "column %s is declared as %s, and the query gives %s", c.Name, d.Type, c.Type).
 			WithHint("cast it in the SQL, where it can be seen what is lost, or declare it as %s", c.Type)
-		return nil, &mismatch
+		return nil, &unwanted{mismatch, true}
 	}
-	return stored(from, c.Name, storing{})
+	t, p := stored(from, c.Name, storing{})
+	if p != nil {
+		return nil, &unwanted{Diagnostic: *p}
+	}
+	return t, nil
 }
 
 // sameNames reports columns whose names are equal but for case: Parquet would
@@ -194,9 +209,9 @@ func sameNames(columns []lake.Column) diag.List {
 
 // broken reports what an enforced contract does not allow, as a table of the
 // columns that differ: one that is declared and not there, one that is there and
-// not declared, and one whose type could not be made the declared one, which
-// problems tell with its place.
-func (q *Query) broken(columns []lake.Column, problems diag.List) diag.List {
+// not declared, and one whose type differs from the declared one and cannot be
+// made it without loss.
+func (q *Query) broken(columns []lake.Column, differ []string) diag.List {
 	found := make(map[string]string, len(columns))
 	for _, c := range columns {
 		found[strings.ToLower(c.Name)] = c.Type
@@ -216,7 +231,7 @@ func (q *Query) broken(columns []lake.Column, problems diag.List) diag.List {
 		switch {
 		case !ok:
 			differs(d.Name, orAny(d.Type), "-", d.Pos)
-		case slices.ContainsFunc(problems, func(p diag.Diagnostic) bool { return p.Code == diag.DeclaredType && p.Pos == d.Pos && !p.Pos.IsZero() }):
+		case slices.Contains(differ, strings.ToLower(d.Name)):
 			differs(d.Name, d.Type, typ, d.Pos)
 		}
 	}
@@ -228,7 +243,11 @@ func (q *Query) broken(columns []lake.Column, problems diag.List) diag.List {
 	if len(lines) == 1 {
 		return nil
 	}
-	return diag.List{diag.Errorf(diag.ContractBroken, pos, "the result does not keep the contract: %s", differing(lines)).WithHint("%s", contractTable(lines))}
+	hint := contractTable(lines)
+	if len(differ) > 0 {
+		hint += "\na type: cast the column in the SQL, where it can be seen what is lost, or declare it as it is found"
+	}
+	return diag.List{diag.Errorf(diag.ContractBroken, pos, "the result does not keep the contract: %s", differing(lines)).WithHint("%s", hint)}
 }
 
 func orAny(typ string) string {

@@ -294,7 +294,9 @@ func TestDeclaredTypes(t *testing.T) {
 		{sql: "SELECT 1 AS a, 2 AS b", declared: declared("a", "INTEGER", "c", "DATE"), contract: true,
 			err: "models/m.sql:4:5: the result does not keep the contract: c is missing, b is not declared [RBT5010]"},
 		{sql: "SELECT 'x' AS a, 2 AS b", declared: declared("b", "BIGINT", "a", "DATE"), contract: true,
-			err: "models/m.sql:4:5: column a is declared as DATE, and the query gives VARCHAR [RBT5007]\nmodels/m.sql:4:5: the result does not keep the contract: a has another type [RBT5010]"},
+			err: "models/m.sql:4:5: the result does not keep the contract: a has another type [RBT5010]"},
+		{sql: "SELECT 'x' AS a", declared: declared("a", "DATUM"), contract: true,
+			err: `models/m.sql:3:5: column a: type "DATUM": DATUM is not a type that can be stored [RBT5007]`},
 		{sql: "SELECT 1 AS a", declared: declared("A", ""), contract: true, want: []lake.Column{{Name: "a", Type: "INTEGER"}}},
 	} {
 		_, got, err := NewQuery(c.sql, c.declared, c.contract).Select(context.Background(), s)

@@ -65,6 +65,9 @@ type Lock struct {
 // Lock takes the lake's lock, waiting up to the timeout. It returns a
 // *LockedError where another process holds it.
 func (l *Lake) Lock(ctx context.Context, opts LockOptions) (*Lock, error) {
+	if err := l.ownFolders(); err != nil {
+		return nil, err
+	}
 	if err := l.EnsureDir(ownDir); err != nil {
 		return nil, fmt.Errorf("lock lake %s: %w", l.root, err)
 	}
@@ -84,6 +87,9 @@ func (l *Lake) Lock(ctx context.Context, opts LockOptions) (*Lock, error) {
 			held, err = waitFlock(wait, fl)
 		}
 		if err != nil {
+			if info, serr := l.fs.Stat(l.abs(lockFile)); serr == nil && info.IsDir() {
+				err = inTheWay(l.abs(lockFile), "is a folder, and no file that could be locked")
+			}
 			return nil, fmt.Errorf("lock lake %s: %w", l.root, err)
 		}
 		if !held {
@@ -102,6 +108,21 @@ func (l *Lake) Lock(ctx context.Context, opts LockOptions) (*Lock, error) {
 		_ = os.WriteFile(l.abs(lockFile), []byte(text), 0o666)
 		return &Lock{lake: l, fl: fl}, nil
 	}
+}
+
+// ownFolders checks that nothing else stands where rbt keeps its own folders.
+func (l *Lake) ownFolders() error {
+	for _, rel := range []string{ownDir, stateDir} {
+		if info, err := l.fs.Stat(l.abs(rel)); err == nil && !info.IsDir() {
+			return inTheWay(l.abs(rel), "is a file, and no folder")
+		}
+	}
+	return nil
+}
+
+// inTheWay says that something stands where rbt keeps a file or folder of its own.
+func inTheWay(path, what string) error {
+	return diag.Errorf(diag.OwnFolder, diag.Pos{}, "%s %s", path, what).WithHint("move it away: rbt keeps that name in a lake for itself")
 }
 
 // waitFlock asks until the context ends; that it ends is not an error.

@@ -142,7 +142,7 @@ func (l *Lake) ReadNode(name string, folders ...string) (Node, bool, error) {
 func (l *Lake) receiptNames() ([]string, error) {
 	entries, err := l.fs.ReadDir(l.abs(stateDir))
 	if notExist(err) {
-		return nil, nil
+		return nil, l.ownFolders()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list receipts of lake %s: %w", l.root, err)

@@ -244,7 +244,7 @@ func unpublished(n, lacks, through *Node, pos diag.Pos) diag.Diagnostic {
 }
 
 // checkPublished reports steps that must not replace what is published without
-// a full refresh.
+// a full refresh, and refuses those whose own data is damaged.
 func (p *Plan) checkPublished(o Options) diag.List {
 	if o.FullRefresh {
 		return nil
@@ -270,9 +270,9 @@ func (p *Plan) checkPublished(o Options) diag.List {
 				"%s %q: no run of rbt published %s in the lake", s.Node.Kind, s.Node.Name, path).
 				WithHint("move it away, or replace it with --full-refresh"))
 		case s.Node.appends() && r.Form == s.Node.form() && held.Damage != nil:
-			diags = append(diags, diag.Errorf(diag.LakeDamaged, diag.Pos{File: s.Node.File},
+			s.Refused = diag.Errorf(diag.LakeDamaged, diag.Pos{File: s.Node.File},
 				"model %q appends to what is damaged: %v", s.Node.Name, held.Damage).
-				WithHint("restore it, or build the model anew with --full-refresh"))
+				WithHint("restore it, or build the model anew: rbt run --full-refresh -s %s", s.Node.Name)
 		case s.Node.incremental() && r.Form == lake.FormIncremental && r.Path != place.Path():
 			diags = append(diags, diag.Errorf(diag.IncrementalMove, s.Node.pathPos(),
 				"incremental model %q is published in %s and would move to %s", s.Node.Name, r.Path, place.Path()).

@@ -460,11 +460,6 @@ func TestRefusals(t *testing.T) {
 		{"moved", func(w *world) {
 			w.write(map[string]string{"models/m.sql": "---\nmaterialization: incremental\npath: gold\n---\nselect 1 as a\n"})
 		}, "models/m.sql:3:7: incremental model \"m\" is published in m.parts and would move to gold/m.parts [RBT5011]"},
-		{"damaged", func(w *world) {
-			n := w.state.Nodes["m"]
-			n.Damage = errGone
-			w.state.Nodes["m"] = n
-		}, "models/m.sql: model \"m\" appends to what is damaged: the published file is missing [RBT5002]"},
 		{"foreign", func(w *world) {
 			w.state.Nodes["m"] = lake.Node{Foreign: true, Receipt: lake.Receipt{Name: "m", Form: lake.FormFile, Path: "m.parquet", Commit: "f"}}
 		}, "models/m.sql: model \"m\": no run of rbt published m.parquet in the lake [RBT5003]"},
@@ -488,6 +483,40 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("full refresh: %s, appends %v", lines(p), p.Steps[0].Incremental)
 			}
 		})
+	}
+}
+
+// TestDamagedIsRefusedAlone: an incremental model whose data is damaged keeps no
+// other step from its turn, and a full refresh mends it.
+func TestDamagedIsRefusedAlone(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"models/m.sql": "---\nmaterialization: incremental\n---\nselect 1 as a\n", "models/n.sql": "select * from {{ ref('m') }}\n", "models/o.sql": "select 1 as a\n",
+	})
+	w.run()
+	n := w.state.Nodes["m"]
+	n.Damage = errGone
+	w.state.Nodes["m"] = n
+	w.opts.Force = true
+	p := w.plan()
+	if len(p.Steps) != 3 {
+		t.Fatal(lines(p))
+	}
+	for _, s := range p.Steps {
+		want := ""
+		if s.Node.Name == "m" {
+			want = "models/m.sql: model \"m\" appends to what is damaged: the published file is missing [RBT5002]"
+		}
+		got := ""
+		if s.Refused != nil {
+			got = s.Refused.Error()
+		}
+		if got != want || s.Action != ActionRun {
+			t.Errorf("%s %s: refused %q, want %q", s.Node.Name, s.Action, got, want)
+		}
+	}
+	w.opts.Force, w.opts.FullRefresh = false, true
+	if p := w.plan("m"); p.Steps[0].Refused != nil || p.Steps[0].Action != ActionRun {
+		t.Errorf("full refresh: %s, refused %v", lines(p), p.Steps[0].Refused)
 	}
 }
 
