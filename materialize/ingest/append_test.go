@@ -400,6 +400,7 @@ func TestDamagedStoredPart(t *testing.T) {
 			if err := os.WriteFile(part, bad, 0o644); err != nil {
 				t.Fatal(err)
 			}
+			l.s = newTestSession(t, 1) // one that has read the part before remembers it
 			again := append(slices.Clone(files), writeFiles(t, in, map[string]string{"2.ndjson": `{"a":1,"m":1}`})...)
 			err := l.load(&Job{Files: again})
 			var d diag.Diagnostic

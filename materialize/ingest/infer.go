@@ -88,7 +88,7 @@ type sampler struct {
 }
 
 func (s *sampler) file(ctx context.Context, p *Program, f File, i int, most int64) error {
-	in, err := openInput(f, p.compression, false)
+	in, err := openInput(f, p.compression, false, newReadBuffers())
 	if err != nil {
 		return err
 	}

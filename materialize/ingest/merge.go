@@ -18,8 +18,9 @@ import (
 
 // merger makes the relations from the shards, set by set: it never updates or
 // deletes a row. Per record type there is one table of survivors ("keep":
-// k key, p position, e entry, n occurrences, sid, and lp, the position whose
-// metadata counts); everything else is joins on it.
+// k key, p position, e entry, n occurrences, sid, and where the last metadata
+// counts lp, its position); everything else is joins on it. Of records that are
+// never merged it has what is asked for, which is mostly p and sid.
 type merger struct {
 	j      *Job
 	p      *Program
@@ -33,6 +34,8 @@ type merger struct {
 	base   []int64 // by type: the numbers that are taken
 	fresh  []int64 // by type: the numbers that this load gives
 	again  []int64 // by type: the stored records that it met
+	// referenced are the types that records or lists refer to.
+	referenced map[*recType]bool
 
 	mu       sync.Mutex
 	staged   map[string]materialize.StagedOutput
@@ -52,6 +55,10 @@ func (j *Job) merge(ctx context.Context, s materialize.Session, dir string, set 
 		for _, t := range m.p.types {
 			m.base[t.ord] = prev.NextSID[t.name]
 		}
+	}
+	m.referenced = map[*recType]bool{}
+	for _, e := range m.edges() {
+		m.referenced[e.to] = true
 	}
 	if err := m.fileNames(); err != nil {
 		return materialize.Staged{}, err
@@ -260,7 +267,7 @@ func (m *merger) collapsed(t *recType) string {
 func (m *merger) numbered(t *recType, query string) string {
 	keys := m.kept(keysFolder(t))
 	if m.prev == nil || t.dedup == dedupNone || len(keys) == 0 {
-		return fmt.Sprintf("SELECT *, false AS old, CAST(NULL AS UUID) AS om, %d + row_number() OVER (ORDER BY p) AS sid FROM (%s)", m.base[t.ord], query)
+		return fmt.Sprintf("SELECT *, false AS old, %d + row_number() OVER (ORDER BY p) AS sid FROM (%s)", m.base[t.ord], query)
 	}
 	return fmt.Sprintf(`SELECT a.*, o.sid IS NOT NULL AS old, o.m AS om, coalesce(o.sid, %d + row_number() OVER (PARTITION BY o.sid IS NULL ORDER BY a.p)) AS sid
 		FROM (%s) a LEFT JOIN %s o ON o.k = a.k`, m.base[t.ord], query, readParquet(keys))
@@ -270,7 +277,14 @@ func (m *merger) numbered(t *recType, query string) string {
 func (m *merger) collapse(t *recType) string {
 	rows := m.shard(t.table)
 	if t.dedup == dedupNone {
-		return "SELECT k, p, e, CAST(1 AS BIGINT) AS n, p AS lp FROM " + rows
+		cols := "p"
+		if m.p.occ != nil || m.referenced[t] {
+			cols += ", k"
+		}
+		if m.p.sweep {
+			cols += ", e"
+		}
+		return "SELECT " + cols + " FROM " + rows
 	}
 	mid, noMid, mids := "", "", ""
 	if t.hasMid {
@@ -281,11 +295,10 @@ func (m *merger) collapse(t *recType) string {
 		// A dropped repeat stands after what it repeats, so its place never counts.
 		from += " UNION ALL SELECT k, NULL, e, n" + noMid + " FROM " + m.shard(t.reps)
 	}
-	last := "min(p)"
-	if t.conflict == conflictLast {
-		last = "max(p)"
+	if t.lastMeta() {
+		mids += ", max(p) AS lp"
 	}
-	return "SELECT k, min(p) AS p, bool_or(e) AS e, CAST(sum(n) AS BIGINT) AS n, " + last + " AS lp" + mids + " FROM (" + from + ") GROUP BY k"
+	return "SELECT k, min(p) AS p, bool_or(e) AS e, CAST(sum(n) AS BIGINT) AS n" + mids + " FROM (" + from + ") GROUP BY k"
 }
 
 // nothingFor reports that an append has no rows for an output that has parts

@@ -82,6 +82,9 @@ func (m *merger) checkOccurrences(ctx context.Context) error {
 	queries := make([]string, len(m.p.types))
 	for i, t := range m.p.types {
 		queries[i] = "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM " + m.collapsed(t)
+		if t.dedup == dedupNone {
+			queries[i] = "SELECT count(*) FROM " + m.collapsed(t)
+		}
 	}
 	counts, err := m.numbers(ctx, queries)
 	if err != nil {

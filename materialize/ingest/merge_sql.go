@@ -99,7 +99,7 @@ func idExpr(t *recType) string {
 // rowOf joins the survivor's row r, and mr, the row whose metadata counts.
 func (m *merger) rowOf(t *recType) (sql, meta string) {
 	sql = fmt.Sprintf("%s k JOIN %s r ON r.p = k.p", m.keep(t), m.shard(t.table))
-	if t.conflict != conflictLast || !t.hasMid {
+	if !t.lastMeta() {
 		return sql, "r"
 	}
 	return sql + fmt.Sprintf(" JOIN %s mr ON mr.p = k.lp", m.shard(t.table)), "mr"
@@ -120,9 +120,13 @@ func (m *merger) recordQuery(t *recType) string {
 		items = append(items, as(strings.ReplaceAll(idExpr(t), "mr.", meta+"."), "_id"))
 	}
 	items = append(items, m.members(&t.shape, "r", meta, j)...)
-	items = append(items, as("k.e", "_is_entry"))
+	entry, n := "k.e", "k.n"
+	if t.dedup == dedupNone {
+		entry, n = "r.e", "CAST(1 AS BIGINT)"
+	}
+	items = append(items, as(entry, "_is_entry"))
 	if m.p.occurrences != occurrencesNone {
-		items = append(items, as("k.n", "_occurrences"))
+		items = append(items, as(n, "_occurrences"))
 	}
 	items = append(items, as("fn.name", "_file"), as("r.l", "_line"), as(m.loadID(), "_load_id"))
 	return "SELECT " + strings.Join(items, ", ") + " FROM " + from + " " + strings.Join(j.sql, " ") + " " + m.fileOf("fn", "r.p") + " WHERE NOT k.old ORDER BY k.sid"
@@ -131,10 +135,6 @@ func (m *merger) recordQuery(t *recType) string {
 func (m *merger) loadID() string { return fmt.Sprintf("CAST(%d AS BIGINT)", m.j.LoadID) }
 
 func (m *merger) childQuery(t *recType, l *list) string {
-	owner := "k.p"
-	if l.meta {
-		owner = "k.lp"
-	}
 	j := &joins{m: m}
 	items := []string{as("k.sid", "_parent_sid")}
 	order := []string{"k.sid"}
@@ -151,7 +151,7 @@ func (m *merger) childQuery(t *recType, l *list) string {
 	case listOwned:
 		items = append(items, m.members(l.row, "c", "c", j)...)
 	}
-	return "SELECT " + strings.Join(items, ", ") + " FROM " + m.shard(l.table) + " c JOIN " + m.keep(t) + " k ON c.p = " + owner + " " +
+	return "SELECT " + strings.Join(items, ", ") + " FROM " + m.shard(l.table) + " c JOIN " + m.keep(t) + " k ON c.p = " + t.owner(l.meta) + " " +
 		strings.Join(j.sql, " ") + " WHERE NOT k.old ORDER BY " + strings.Join(order, ", ")
 }
 

@@ -210,6 +210,7 @@ func (pl *pipeline) watchdog(quit <-chan struct{}, stalled chan<- error) {
 }
 
 func (pl *pipeline) readFiles(ctx context.Context) error {
+	bufs := newReadBuffers()
 	for {
 		i := int(pl.next.Add(1)) - 1
 		if i >= len(pl.j.Files) {
@@ -218,21 +219,21 @@ func (pl *pipeline) readFiles(ctx context.Context) error {
 		if pl.gate.beyond(int64(i) << pl.shift) {
 			continue
 		}
-		if err := pl.readFile(ctx, i); err != nil {
+		if err := pl.readFile(ctx, i, bufs); err != nil {
 			return err
 		}
 		pl.files.Add(1)
 	}
 }
 
-func (pl *pipeline) readFile(ctx context.Context, i int) (err error) {
+func (pl *pipeline) readFile(ctx context.Context, i int, bufs *readBuffers) (err error) {
 	f := pl.j.Files[i]
 	defer func() {
 		if r := recover(); r != nil {
 			err = workerPanic(diag.Pos{File: f.Name}, r)
 		}
 	}()
-	in, err := openInput(f, pl.p.compression, pl.p.appendMode)
+	in, err := openInput(f, pl.p.compression, pl.p.appendMode, bufs)
 	if err != nil {
 		return err
 	}

@@ -95,8 +95,26 @@ func (c *countingReader) Read(b []byte) (int, error) {
 // readBuffer is what lies between the file or decompressor and the cursors.
 const readBuffer = 256 << 10
 
-// openInput opens a file. With hashed, the hash of its bytes is taken along.
-func openInput(f File, compression string, hashed bool) (*input, error) {
+// readBuffers are the buffers of one goroutine that reads file after file: with
+// thousands of small files they would cost more than the reading.
+type readBuffers struct{ raw, plain *bufio.Reader }
+
+func newReadBuffers() *readBuffers {
+	return &readBuffers{raw: bufio.NewReaderSize(nil, readBuffer)}
+}
+
+// decompressed is the buffer behind a decompressor.
+func (b *readBuffers) decompressed(r io.Reader) *bufio.Reader {
+	if b.plain == nil {
+		b.plain = bufio.NewReaderSize(nil, readBuffer)
+	}
+	b.plain.Reset(r)
+	return b.plain
+}
+
+// openInput opens a file, of which one at a time has the buffers. With hashed,
+// the hash of its bytes is taken along.
+func openInput(f File, compression string, hashed bool, bufs *readBuffers) (*input, error) {
 	file, err := os.Open(f.Path)
 	if err != nil {
 		return nil, fmt.Errorf("open input: %w", err)
@@ -111,7 +129,8 @@ func openInput(f File, compression string, hashed bool) (*input, error) {
 		in.hash = sha256.New()
 		in.raw.r = io.TeeReader(file, in.hash)
 	}
-	br := bufio.NewReaderSize(in.raw, readBuffer)
+	br := bufs.raw
+	br.Reset(in.raw)
 	switch decideCompression(f.Name, compression, br) {
 	case "gzip":
 		z, err := gzip.NewReader(br)
@@ -119,14 +138,14 @@ func openInput(f File, compression string, hashed bool) (*input, error) {
 			file.Close()
 			return nil, in.unreadable(err)
 		}
-		in.r = bufio.NewReaderSize(z, readBuffer)
+		in.r = bufs.decompressed(z)
 	case "zstd":
 		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			file.Close()
 			return nil, in.unreadable(err)
 		}
-		in.r, in.closer = bufio.NewReaderSize(z, readBuffer), z.Close
+		in.r, in.closer = bufs.decompressed(z), z.Close
 	default:
 		in.r = br
 	}

@@ -20,15 +20,21 @@ func (m *merger) edges() []edge {
 		rows := m.shard(t.table)
 		for i, r := range t.refs {
 			out = append(out, edge{t, r.target, fmt.Sprintf("SELECT k.p AS src, x.r%d AS k FROM %s k JOIN %s x ON x.p = %s WHERE x.r%d IS NOT NULL",
-				i, m.collapsed(t), rows, ownerOf(r.meta), i)})
+				i, m.collapsed(t), rows, t.owner(r.meta), i)})
 		}
 		out = append(out, m.listEdges(t, t.lists)...)
 	}
 	return out
 }
 
-func ownerOf(meta bool) string {
-	if meta {
+// lastMeta reports whether the metadata of another occurrence than the survivor
+// can count.
+func (t *recType) lastMeta() bool { return t.hasMid && t.conflict == conflictLast }
+
+// owner is the position of a survivor k that its members have, those of its
+// metadata where meta is set.
+func (t *recType) owner(meta bool) string {
+	if meta && t.lastMeta() {
 		return "k.lp"
 	}
 	return "k.p"
@@ -37,7 +43,7 @@ func ownerOf(meta bool) string {
 func (m *merger) listEdges(t *recType, lists []*list) []edge {
 	var out []edge
 	for _, l := range lists {
-		join := fmt.Sprintf("%s k JOIN %s x ON x.p = %s", m.collapsed(t), m.shard(l.table), ownerOf(l.meta))
+		join := fmt.Sprintf("%s k JOIN %s x ON x.p = %s", m.collapsed(t), m.shard(l.table), t.owner(l.meta))
 		switch l.kind {
 		case listLink:
 			out = append(out, edge{t, l.target, "SELECT k.p AS src, x.k AS k FROM " + join})
