@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,17 +206,53 @@ func TestProofTexts(t *testing.T) {
 }
 
 // TestFootersOfSources lets the footers of a source speak only of columns that
-// are not cast.
+// are read as they stand in every file.
 func TestFootersOfSources(t *testing.T) {
-	ctx := context.Background()
+	w := newWorld(t, map[string]string{"project.yml": `name: p
+sources:
+  - name: s
+    tables:
+      - name: t
+        path: raw/*.parquet
+        columns:
+          a: {type: BIGINT, tests: [not_null, {range: {min: 1}}]}
+          b: {type: BIGINT, tests: [not_null, {range: {min: 1}}]}
+          Up: {type: VARCHAR, tests: [not_null]}
+          gap: {type: VARCHAR, tests: [not_null]}
+`})
 	s := testSession(t)
-	path := filepath.Join(t.TempDir(), "a.parquet")
-	must(t, s.Exec(ctx, "COPY (SELECT 1 AS a, '2' AS b) TO "+quoteText(path)))
-	foot := newFooters([]string{path})
+	must(t, os.Mkdir(filepath.Join(w.dir, "raw"), 0o777))
+	for name, sql := range map[string]string{"1": "SELECT 1::BIGINT AS a, '2' AS b, 'x' AS \"Up\", 'g' AS gap", "2": "SELECT 2::BIGINT AS a, '0' AS b, 'x' AS up, NULL::VARCHAR AS gap"} {
+		must(t, s.Exec(context.Background(), "COPY ("+sql+") TO "+quoteText(filepath.Join(w.dir, "raw", name+".parquet"))))
+	}
+	r := w.must(command{tests: true})
+	var got []string
+	for _, test := range r.Tests {
+		got = append(got, fmt.Sprintf("%s %s %d of %d", test.Label, test.Status, test.Failures, test.Checked))
+	}
+	slices.Sort(got)
+	want := []string{"not_null(Up) pass 0 of 2", "not_null(a) pass 0 of 2", "not_null(b) pass 0 of 2", "not_null(gap) fail 1 of 2", "range(a) pass 0 of 2", "range(b) fail 1 of 2"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	foot := newFooters([]string{filepath.Join(w.dir, "raw", "1.parquet")})
 	foot.columns = map[string]bool{"a": true}
 	for name, want := range map[string]bool{"a": true, "b": false} {
-		if known := foot.column(lake.Column{Name: name, Type: "INTEGER"}); known.counted != want {
+		if known := foot.column(lake.Column{Name: name, Type: "BIGINT"}); known.counted != want {
 			t.Errorf("%s: %+v", name, known)
 		}
+	}
+}
+
+// TestAsStored finds the columns that are neither cast nor missing nor spelled in
+// another way.
+func TestAsStored(t *testing.T) {
+	kinds := []*parquetKind{
+		{columns: []lake.Column{{Name: "a", Type: "BIGINT"}, {Name: "b", Type: "VARCHAR"}, {Name: "Up", Type: "VARCHAR"}, {Name: "some", Type: "DATE"}}},
+		{columns: []lake.Column{{Name: "a", Type: "BIGINT"}, {Name: "b", Type: "BIGINT"}, {Name: "up", Type: "VARCHAR"}}},
+	}
+	got := asStored(kinds, []string{"a", "b", "Up", "some"}, map[string]string{"a": "BIGINT", "b": "BIGINT", "up": "VARCHAR", "some": "DATE"})
+	if diff := cmp.Diff(map[string]bool{"a": true, "b": false, "Up": false, "some": false}, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -25,6 +25,8 @@ type fileTable struct {
 	tempDir string           // where files may be rewritten for the engine
 	// origin gives, for a file that was converted, the one that it was made of.
 	origin map[string]string
+	// asStored are the columns that stand in every Parquet file as they are read.
+	asStored map[string]bool
 }
 
 // csvGroup is a number of files that one read_csv reads: equal header, equal

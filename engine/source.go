@@ -76,6 +76,7 @@ func (t *fileTable) parquetQuery(ctx context.Context, s *session) (string, error
 	if len(problems) > 0 {
 		return "", problems.Err()
 	}
+	t.asStored = asStored(kinds, names, types)
 	selects := make([]string, len(kinds))
 	for i, k := range kinds {
 		has := map[string]string{}
@@ -95,6 +96,23 @@ func (t *fileTable) parquetQuery(ctx context.Context, s *session) (string, error
 		selects[i] = "SELECT " + strings.Join(exprs, ", ") + "\nFROM read_parquet(" + fileList(k.files) + ", hive_partitioning = false)"
 	}
 	return strings.Join(selects, "\nUNION ALL\n"), nil
+}
+
+// asStored gives the columns that have the table's name and type in all files.
+func asStored(kinds []*parquetKind, names []string, types map[string]string) map[string]bool {
+	found := map[string]int{}
+	for _, k := range kinds {
+		for _, c := range k.columns {
+			if types[strings.ToLower(c.Name)] == c.Type {
+				found[c.Name]++
+			}
+		}
+	}
+	out := map[string]bool{}
+	for _, n := range names {
+		out[n] = found[n] == len(kinds)
+	}
+	return out
 }
 
 // parquetKind is a number of files with the same columns.
