@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -258,9 +259,15 @@ func messageOf(e *EngineError) string {
 	return strings.TrimSuffix(strings.TrimSuffix(first, "!"), ".")
 }
 
+// wideInteger finds a value of a HUGEINT that is too large for the type in which
+// it is stored.
+var wideInteger = regexp.MustCompile(`Could not cast value -?[0-9]{39} to DECIMAL\(38,0\)`)
+
 // hintOf says what the engine thinks may have been meant.
 func hintOf(e *EngineError) string {
 	switch {
+	case e.Type == "Conversion" && wideInteger.MatchString(e.Message):
+		return "a HUGEINT (as of sum() over integers) is stored as DECIMAL(38,0): 38 digits; cast it to what holds it, or to VARCHAR"
 	case e.Type == "Conversion":
 		return "try_cast(… as …) gives NULL where a value does not fit"
 	case strings.HasPrefix(e.Message, "Set operations can only apply"):

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"rbt/internal/diag"
 	"rbt/internal/project"
 )
@@ -103,7 +105,8 @@ func (r *reader) look(c *project.Compiled) (text, diag.List) {
 }
 
 // misspelt reports a bare name that differs from the relation's in the case of
-// a letter beyond A to Z: rbt takes both for one, the engine does not.
+// a letter beyond A to Z, or in its code points: rbt takes both for one, the
+// engine does not.
 func misspelt(t TableName, ref project.Ref) (diag.Diagnostic, bool) {
 	written, name := t.Name, cmp.Or(ref.Output, ref.Node)
 	if ref.Source {
@@ -111,6 +114,12 @@ func misspelt(t TableName, ref project.Ref) (diag.Diagnostic, bool) {
 	}
 	if lowerASCII(written) == lowerASCII(name) {
 		return diag.Diagnostic{}, false
+	}
+	if lowerASCII(norm.NFC.String(written)) == lowerASCII(name) {
+		d := diag.Errorf(diag.BareName, ref.Pos, "%q is spelled with letters and accents apart (Unicode NFD), and DuckDB does not find %q by that", written, name).
+			WithHint("write it in a template, which finds both spellings: {{ ref('…') }} or {{ source('…', '…') }}, or type the name anew")
+		d.Width = len([]rune(t.Name))
+		return d, true
 	}
 	d := diag.Errorf(diag.BareName, ref.Pos, "%q is called %q, and DuckDB ignores the case of A to Z only", written, name).
 		WithHint("write %s as the project spells it", name)
@@ -132,12 +141,13 @@ func lowerASCII(s string) string {
 func (r *reader) hits(identifiers map[string]int) []string {
 	var hits []string
 	group := false
-	for name := range identifiers {
-		group = group || r.groups[name]
+	for written := range identifiers {
+		group = group || r.groups[norm.NFC.String(written)]
 	}
-	for name := range identifiers {
+	for written := range identifiers {
+		name := norm.NFC.String(written)
 		if _, ok := r.relations[name]; ok || group && r.tables[name] {
-			hits = append(hits, name)
+			hits = append(hits, written)
 		}
 	}
 	slices.SortFunc(hits, func(a, b string) int {
@@ -155,7 +165,7 @@ func (r *reader) relation(t TableName) (project.Ref, bool) {
 	if t.Catalog != "" {
 		return project.Ref{}, false
 	}
-	name, schema := strings.ToLower(t.Name), strings.ToLower(t.Schema)
+	name, schema := norm.NFC.String(strings.ToLower(t.Name)), norm.NFC.String(strings.ToLower(t.Schema))
 	if schema != "" && schema != "main" {
 		name = schema + "." + name
 	}
