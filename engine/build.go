@@ -74,6 +74,9 @@ func (b *builder) build(ctx context.Context) (commit func() error, err error) {
 			b.run.catalog.forget(n)
 			return b.explain(ctx, err)
 		}
+		if published.Rows > 0 && b.rereads() {
+			b.result.Notes = append(b.result.Notes, "it reads again what the part before it was made of: rows that both hold are now there twice")
+		}
 		b.publish(published)
 		return nil
 	}, nil
@@ -129,6 +132,22 @@ func (b *builder) publish(p materialize.Published) {
 func (b *builder) editedIncrement() bool {
 	return b.step.Incremental && b.step.Receipt != nil && b.step.Receipt.Inputs.SQL != "" &&
 		b.step.Receipt.Inputs.SQL != b.decision.Inputs.SQL
+}
+
+// rereads reports whether an increment was made by the same text as the part before
+// it, over a source file or a parent that this one read too, without a look at what
+// is published: what has not changed there is appended a second time.
+func (b *builder) rereads() bool {
+	s := b.step
+	if !s.Incremental || s.Receipt == nil || b.compiled == nil || b.compiled.This || b.volatile != "" || s.Receipt.Inputs.SQL != b.decision.Inputs.SQL {
+		return false
+	}
+	for file := range b.decision.Inputs.Sources {
+		if _, again := s.Receipt.Inputs.Sources[file]; again {
+			return true
+		}
+	}
+	return len(b.decision.Inputs.Parents) > 0
 }
 
 // source gives what is to be published, and how and where.
