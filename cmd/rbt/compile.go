@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 
 	"rbt/internal/diag"
 	"rbt/internal/lake"
@@ -149,13 +152,13 @@ func (s *session) writeCompiled(selection plan.Selection, state *lake.State, pri
 		if n.Model == nil || n.Full == nil {
 			continue
 		}
-		if err := s.writeArtifact(compiledPath(s.p, n.File), compiledNow(n, state).SQL+"\n"); err != nil {
-			return s.fail(err)
-		}
 		written = append(written, n)
 		if n.Full.Queried {
 			open = append(open, n.Name)
 		}
+	}
+	if err := s.writeTexts(written, state); err != nil {
+		return s.fail(err)
 	}
 	if len(open) > 0 && !s.o.quiet {
 		s.tell(fmt.Sprintf("What the templates of %s ask the database is settled when they run; here every query gave nothing.", shorten(open, 8)))
@@ -169,6 +172,25 @@ func (s *session) writeCompiled(selection plan.Selection, state *lake.State, pri
 	}
 	_, err := fmt.Fprintf(s.errOut, "Compiled %s into %s\n", count(int64(len(written)), "model"), s.sys.shown(filepath.Join(s.p.TargetDir, "compiled")))
 	return err
+}
+
+// writeTexts writes the compiled texts of nodes on all cores.
+func (s *session) writeTexts(nodes []*plan.Node, state *lake.State) error {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	// A goroutine takes several, so that starting it costs nothing beside them.
+	const chunk = 64
+	for some := range slices.Chunk(nodes, chunk) {
+		group.Go(func() error {
+			for _, n := range some {
+				if err := s.writeArtifact(compiledPath(s.p, n.File), compiledNow(n, state).SQL+"\n"); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 // compiledNow is what the next run would run of a model.
@@ -185,9 +207,14 @@ func compiledPath(p *project.Project, file string) string {
 	return filepath.Join("compiled", p.Name, filepath.FromSlash(file))
 }
 
-// writeArtifact puts a whole file into the target folder.
+// writeArtifact puts a whole file into the target folder; one that has the
+// content already is left alone.
 func (w *workspace) writeArtifact(name, content string) error {
 	path := filepath.Join(w.p.TargetDir, name)
+	content = w.p.Mask(content)
+	if old, err := os.ReadFile(path); err == nil && string(old) == content {
+		return nil
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return fmt.Errorf("make folder of %s: %w", path, err)
 	}
@@ -195,7 +222,7 @@ func (w *workspace) writeArtifact(name, content string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	_, err = io.WriteString(temp, w.p.Mask(content))
+	_, err = io.WriteString(temp, content)
 	if err == nil {
 		err = temp.Chmod(0o666 &^ 0o022)
 	}

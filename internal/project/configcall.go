@@ -86,6 +86,7 @@ func (l *loader) configureModels() {
 		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(mf.m.Body, w) }) {
 			l.configure(mf)
 		}
+		mf.template = nil
 	})
 }
 
@@ -125,11 +126,10 @@ func (l *loader) configure(mf *modelFile) {
 	if len(calls.calls) == 0 {
 		return
 	}
-	mf.cfg = mf.cfg.clone()
 	written := map[string]diag.Pos{}
-	for name, pos := range mf.cfg.pos {
-		if mf.has && mf.front.has(name) {
-			written[name] = pos
+	for _, k := range mf.written {
+		if pos, ok := mf.cfg.pos[k.name]; ok {
+			written[k.name] = pos
 		}
 	}
 	for _, c := range calls.calls {
@@ -146,7 +146,12 @@ func (mf *modelFile) applyCall(c *jinja.Call, written map[string]diag.Pos) {
 	d := &decoder{file: c.Pos.File}
 	f, ok := d.fields(mf.callNode(d, c), configTable)
 	if ok {
-		before := maps.Clone(mf.cfg.values)
+		before := map[string]any{}
+		for name := range written {
+			if v, ok := mf.cfg.values[name]; ok {
+				before[name] = v
+			}
+		}
 		mf.cfg.apply(f)
 		for _, k := range configTable.keys {
 			if !f.has(k.name) || slices.Contains(addsUp, k.name) {

@@ -46,13 +46,15 @@ type modelFile struct {
 	m       *Model
 	d       *decoder
 	cfg     config
-	front   fields
-	has     bool // there is frontmatter
+	front   fields // while the file is read: the trees of all files would take much room
+	has     bool   // there is frontmatter
+	written []writtenKey
 	columns []columnSpec
 	tests   []*Test
 	units   []*UnitTest
 
-	template *jinja.Template // nil where there is none, and of a model that is recalled
+	template *jinja.Template // until config() in it is known
+	parsed   bool            // there was one
 	text     hash            // of the file, where models are recalled
 	recalled bool            // m and tests are what an earlier command made of the same text
 	// unsteady says that something was said about the model, or that what was
@@ -272,7 +274,8 @@ func (l *loader) loadModels(files []foundFile) {
 func (l *loader) loadModel(mf *modelFile) {
 	mf.d = &decoder{file: mf.rel}
 	mf.m = &Model{Name: norm.NFC.String(mf.stem()), File: mf.rel, Folder: mf.folder()}
-	mf.cfg = l.folderConfig(mf.folder())
+	// The maps of a folder's configuration belong to all of its models.
+	mf.cfg = l.folderConfig(mf.folder()).clone()
 	b, err := os.ReadFile(mf.path)
 	if err != nil {
 		mf.d.add(diag.Errorf(diag.NoProject, diag.Pos{File: mf.rel}, "the file cannot be read: %s", err))
@@ -307,15 +310,15 @@ func (l *loader) loadModel(mf *modelFile) {
 		}
 	}
 	if mf.has {
-		mf.cfg = mf.cfg.clone()
 		mf.cfg.apply(mf.front)
 		l.frontmatter(mf)
+		mf.written, mf.front = mf.front.written(), fields{}
 	}
 	if !mf.cfg.enabled {
 		return
 	}
 	t, list := jinja.Parse(mf.rel, mf.m.Body, mf.m.BodyLine)
-	mf.template = t
+	mf.template, mf.parsed = t, t != nil
 	mf.d.diags = append(mf.d.diags, list...)
 }
 

@@ -203,13 +203,34 @@ var layerOnly = []struct {
 	{"occurrences", Ingest}, {"mode", Ingest}, {"on_changed_file", Ingest}, {"workers", Ingest}, {"memory_limit", Ingest},
 }
 
+// writtenKey is a key that stands in a frontmatter.
+type writtenKey struct {
+	name  string
+	label string // as it was written, for messages
+	pos   diag.Pos
+}
+
+// written lists the keys that are there.
+func (f fields) written() []writtenKey {
+	var keys []writtenKey
+	for i, p := range f.found {
+		if p.key != nil {
+			name := f.t.keys[i].name
+			keys = append(keys, writtenKey{name: name, label: f.label(name), pos: f.keyPos(name)})
+		}
+	}
+	return keys
+}
+
 // checkLayer reports keys of the frontmatter that its materialization does not
 // have.
-func (f fields) checkLayer(mat Materialization) {
-	for _, only := range layerOnly {
-		if only.mat != mat && f.has(only.key) {
-			f.d.add(diag.Errorf(diag.Misplaced, f.keyPos(only.key), "%s belongs to `materialization: %s`, this model is %s",
-				f.label(only.key), only.mat, mat))
+func (mf *modelFile) checkLayer() {
+	for _, k := range mf.written {
+		for _, only := range layerOnly {
+			if only.key == k.name && only.mat != mf.m.Materialization {
+				mf.d.add(diag.Errorf(diag.Misplaced, k.pos, "%s belongs to `materialization: %s`, this model is %s",
+					k.label, only.mat, mf.m.Materialization))
+			}
 		}
 	}
 }

@@ -267,7 +267,7 @@ func (l *loader) keepModels() {
 // keepable reports whether the outcome of loading a model depends on nothing
 // but what entries are kept by.
 func (mf *modelFile) keepable() bool {
-	if !mf.cfg.enabled || mf.unsteady || mf.template == nil || mf.m.Materialization == Ingest || len(mf.units) > 0 {
+	if !mf.cfg.enabled || mf.unsteady || !mf.parsed || mf.m.Materialization == Ingest || len(mf.units) > 0 {
 		return false
 	}
 	for _, t := range mf.tests {

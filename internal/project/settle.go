@@ -216,7 +216,7 @@ func (l *loader) settleModels() {
 	for _, mf := range l.models {
 		if !mf.cfg.enabled {
 			// Only config() in the body may say so as late as this.
-			if t := l.p.index.nodes[folded(mf.m.Name)]; t.node == mf.m.Name && t.disabled == "" && mf.template != nil {
+			if t := l.p.index.nodes[folded(mf.m.Name)]; t.node == mf.m.Name && t.disabled == "" && mf.parsed {
 				l.p.index.nodes[folded(mf.m.Name)] = target{node: mf.m.Name, disabled: mf.rel}
 			}
 			l.diags = append(l.diags, mf.d.diags...)
@@ -224,9 +224,7 @@ func (l *loader) settleModels() {
 		}
 		if !mf.recalled {
 			mf.cfg.fill(mf.m)
-			if mf.has {
-				mf.front.checkLayer(mf.m.Materialization)
-			}
+			mf.checkLayer()
 			mf.d.checkModel(mf.m, mf.configPos("contract"), mf.tests)
 			mf.checkBody()
 		}
