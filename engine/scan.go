@@ -154,9 +154,12 @@ func checkQueryStart(sql string, body []token) error {
 		case t.kind == tokWord && queryKeywords[word]:
 			return nil
 		case t.kind == tokWord:
-			return &sqlProblem{code: diag.SQLNotAQuery, offset: t.start,
-				msg:  fmt.Sprintf("a model is one query; this is a statement that begins with %s", strings.ToUpper(firstRunes(word, 20))),
-				hint: "a model begins with SELECT, FROM, WITH, VALUES, PIVOT or UNPIVOT"}
+			hint := "a model begins with SELECT, FROM, WITH, VALUES, PIVOT or UNPIVOT"
+			if near := diag.Nearest(word, []string{"select", "from", "with", "values", "pivot", "unpivot"}); near != "" {
+				hint = "did you mean " + strings.ToUpper(near) + "?"
+			}
+			return &sqlProblem{code: diag.SQLNotAQuery, offset: t.start, hint: hint,
+				msg: fmt.Sprintf("a model is one query; this is a statement that begins with %s", strings.ToUpper(firstRunes(word, 20)))}
 		}
 		return &sqlProblem{code: diag.SQLNotAQuery, offset: t.start,
 			msg: "a model is one query, and no query begins like this", hint: "a model begins with SELECT, FROM, WITH, VALUES, PIVOT or UNPIVOT"}

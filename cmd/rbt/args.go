@@ -278,8 +278,26 @@ func (p *argParser) unknownCommand(word string, level []*cli.Command) error {
 	return p.usage("%s has no command %q; it has: %s", p.command(), word, strings.Join(names, ", "))
 }
 
+// insteadOf says what stands for a flag that dbt has, or had; "" for all else.
+func insteadOf(name string) string {
+	switch name {
+	case "m", "model", "models":
+		return "nodes are selected with -s NAME (--select)"
+	case "profile", "profiles-dir":
+		return "rbt has no profiles: targets: in project.yml says where to publish, --target which"
+	case "defer-state":
+		return "--state says what is compared and deferred to"
+	case "indirect-selection":
+		return "a test runs with the models that it looks at; --exclude takes it out"
+	}
+	return ""
+}
+
 func unknownFlag(name, command string, flags map[string]cli.Flag) error {
 	msg := fmt.Sprintf("unknown flag %s", dashed(name))
+	if instead := insteadOf(name); instead != "" {
+		return usageError{msg: msg + "; " + instead, command: command}
+	}
 	var names []string
 	for n := range flags {
 		if len(n) > 1 {

@@ -167,18 +167,22 @@ func parseVars(o commonOptions) (map[string]any, error) {
 	return vars, nil
 }
 
-// message is an error's text without its place and code, for a text that has no
-// file.
+// message is an error's text and help without its place and code, for a text that
+// has no file.
 func message(err error) string {
 	var d diag.Diagnostic
-	if errors.As(err, &d) {
-		return d.Msg
-	}
 	var list diag.List
-	if errors.As(err, &list) && len(list) > 0 {
-		return list[0].Msg
+	switch {
+	case errors.As(err, &d):
+	case errors.As(err, &list) && len(list) > 0:
+		d = list[0]
+	default:
+		return err.Error()
 	}
-	return err.Error()
+	if d.Hint != "" {
+		return d.Msg + "; " + d.Hint
+	}
+	return d.Msg
 }
 
 // maskedWriter hides secrets in everything that is written. Every write must

@@ -76,7 +76,18 @@ func (d *decoder) expected(n *yaml.Node, what, kind string) {
 		d.badHint(n, "put it in quotes: \"{{ … }}\"", "%s must be %s; an unquoted {{ is a mapping in YAML", what, kind)
 		return
 	}
-	d.bad(n, "%s must be %s, not %s", what, kind, describe(n))
+	d.badHint(n, shapeHint(kind), "%s must be %s, not %s", what, kind, describe(n))
+}
+
+// shapeHint says how a mapping or a list is written; "" for all else.
+func shapeHint(kind string) string {
+	switch kind {
+	case "a mapping":
+		return "a mapping is written as `key: value`, each on a line of its own, or {key: value}"
+	case "a list":
+		return "a list is written as `- value`, each on a line of its own, or [value, value]"
+	}
+	return ""
 }
 
 // pair is one key of a mapping with its value.
@@ -172,13 +183,23 @@ type fields struct {
 	d     *decoder
 	t     *keyTable
 	at    *yaml.Node
-	found []pair // by index of the table's key; key nil where it is absent
+	found []pair  // the keys that are there, in order
+	where []uint8 // by index of the table's key: its place in found, from 1; 0 where it is absent
+}
+
+// get gives what stands at the i-th key of the table; its key is nil where it is
+// absent.
+func (f fields) get(i int) pair {
+	if at := f.where[i]; at > 0 {
+		return f.found[at-1]
+	}
+	return pair{}
 }
 
 // fields reads a mapping against a table and reports what does not belong
 // there. ok is false where it is no mapping; nothing at all is an empty one.
 func (d *decoder) fields(n *yaml.Node, t *keyTable) (f fields, ok bool) {
-	f = fields{d: d, t: t, at: n, found: make([]pair, len(t.keys))}
+	f = fields{d: d, t: t, at: n, where: make([]uint8, len(t.keys))}
 	if isNull(n) {
 		return f, true
 	}
@@ -192,15 +213,16 @@ func (d *decoder) fields(n *yaml.Node, t *keyTable) (f fields, ok bool) {
 			d.unknownKey(p, t)
 			continue
 		}
-		if first := f.found[i].key; first != nil {
+		if first := f.get(i).key; first != nil {
 			d.add(diag.Errorf(diag.DuplicateKey, d.pos(p.key), "%q and %q are one key, %s",
-				f.found[i].name, p.name, bothPlaces(first, p.key)).WithNote(d.pos(first), "the first one"))
+				f.get(i).name, p.name, bothPlaces(first, p.key)).WithNote(d.pos(first), "the first one"))
 			continue
 		}
-		f.found[i] = p
+		f.found = append(f.found, p)
+		f.where[i] = uint8(len(f.found))
 	}
 	for i, k := range t.keys {
-		if k.required && (f.found[i].key == nil || isNull(f.found[i].value)) {
+		if k.required && (f.get(i).key == nil || isNull(f.get(i).value)) {
 			d.add(diag.Errorf(diag.MissingKey, d.pos(n), "%s needs the key %q", t.what, k.name))
 		}
 	}
@@ -247,11 +269,11 @@ func (f fields) key(name string) int {
 }
 
 // has reports whether the key is written, even with no value.
-func (f fields) has(name string) bool { return f.found[f.key(name)].key != nil }
+func (f fields) has(name string) bool { return f.get(f.key(name)).key != nil }
 
 // node gives the value, nil where the key is absent or has none.
 func (f fields) node(name string) *yaml.Node {
-	n := f.found[f.key(name)].value
+	n := f.get(f.key(name)).value
 	if isNull(n) {
 		return nil
 	}
@@ -260,7 +282,7 @@ func (f fields) node(name string) *yaml.Node {
 
 // pos gives the place of the value, else of the key, else of the mapping.
 func (f fields) pos(name string) diag.Pos {
-	p := f.found[f.key(name)]
+	p := f.get(f.key(name))
 	switch {
 	case p.key == nil && f.at == nil:
 		return diag.Pos{File: f.d.file}
@@ -275,7 +297,7 @@ func (f fields) pos(name string) diag.Pos {
 
 // keyPos gives the place of the key, zero where it is absent.
 func (f fields) keyPos(name string) diag.Pos {
-	if p := f.found[f.key(name)]; p.key != nil {
+	if p := f.get(f.key(name)); p.key != nil {
 		return f.d.pos(p.key)
 	}
 	return diag.Pos{}
@@ -283,7 +305,7 @@ func (f fields) keyPos(name string) diag.Pos {
 
 // label names the key as it was written, for messages.
 func (f fields) label(name string) string {
-	if p := f.found[f.key(name)]; p.key != nil {
+	if p := f.get(f.key(name)); p.key != nil {
 		return "`" + p.name + "`"
 	}
 	return "`" + name + "`"
