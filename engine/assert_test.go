@@ -90,6 +90,8 @@ func TestAssertionCounts(t *testing.T) {
 		{"relationships", on("relationships", project.TestArgs{To: "parent", Field: "id"}, "id"), 0, 3, 0},
 		{"range integers by a fraction", on("range", project.TestArgs{Min: spelled("1.5")}, "id"), 1, 3, 0},
 		{"range beyond the type", on("range", project.TestArgs{Max: spelled("99999999999999999999")}, "id"), 0, 3, 0},
+		{"range beyond every decimal", on("range", project.TestArgs{Max: spelled("100000000000000000000000000000000000000"), Min: spelled("-99999999999999999999999999999999999999")}, "d"), 0, 3, 0},
+		{"accepted values of 38 digits", on("accepted_values", project.TestArgs{Values: []*string{spelled("99999999999999999999999999999999999999")}}, "id"), 3, 3, 0},
 		{"range finer than the scale", on("range", project.TestArgs{Max: spelled("2.2499")}, "d"), 1, 3, 0},
 		{"range inclusive", on("range", project.TestArgs{Min: spelled("-1"), Max: spelled("2.25")}, "d"), 0, 3, 0},
 		{"range exclusive", on("range", project.TestArgs{Min: spelled("-1"), Max: spelled("2.25"), ExclusiveMin: true, ExclusiveMax: true}, "d"), 2, 3, 0},

@@ -352,6 +352,10 @@ func gotText(t *engine.TestResult) string {
 	if t.Found != "" {
 		return ": " + t.Found
 	}
+	switch t.Kind {
+	case "row_count", "freshness", "not_constant": // these are about the whole table
+		return " something else:"
+	}
 	of := ""
 	if t.Checked >= 0 {
 		of = " of " + count(t.Checked, "row")

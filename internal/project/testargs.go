@@ -390,12 +390,21 @@ func (a *argument) sequence() {
 		return
 	}
 	step, ok := new(big.Float).SetString(n.Value)
-	if n.Kind != yaml.ScalarNode || !anyNumber.MatchString(n.Value) || !ok || step.Sign() == 0 {
-		a.f.d.expected(n, "`step`", "a number other than 0")
+	isNumber := anyNumber.MatchString(n.Value) && ok && step.Sign() != 0
+	if n.Kind != yaml.ScalarNode || !isNumber && !isInterval(n.Value) {
+		a.f.d.expected(n, "`step`", "a number other than 0, or of dates and times an interval such as 1 day")
 		a.broken = true
 		return
 	}
 	a.t.Args.Value = &n.Value
+}
+
+var intervalText = regexp.MustCompile(`(?i)^(\d+ (microsecond|millisecond|second|minute|hour|day|week|month|quarter|year)s?\s*)+$`)
+
+// isInterval reports whether a text is an interval as the engine reads it, and
+// not an empty one.
+func isInterval(text string) bool {
+	return intervalText.MatchString(text) && strings.ContainsAny(text, "123456789")
 }
 
 // own takes a test of a {% test %} block: its parameters are its arguments.

@@ -105,6 +105,7 @@ func TestShapes(t *testing.T) {
 			[]string{"freshness(a) age=48h0m0s", "freshness(a) age=1h30m0s"}},
 		{"not_constant and sequence", "tests: {not_constant: [a, b], sequence: {column: c, step: 2}}",
 			[]string{"not_constant(a)", "not_constant(b)", "sequence(c) step=2"}},
+		{"sequence of days", "columns: {a: {tests: [sequence: {step: 1 day}, sequence: {step: '-0.5'}]}}", []string{"sequence(a) step=1 day", "sequence(a) step=-0.5"}},
 		{"thresholds", "columns: {a: {tests: [not_null: {warn_if: '>= 1', error_if: '>2.5%'}]}}", []string{"not_null(a) warn>=1false error>2.5true"}},
 		{"dbt config and arguments", "columns: {a: {tests: [accepted_values: {arguments: {values: [x]}, config: {severity: WARN, where: w, limit: 3, tags: [t]}, name: my_name, description: d}]}}",
 			[]string{`accepted_values(a) "x" severity=warn where=w limit=3 tags=[t] description=d`}},
@@ -314,5 +315,14 @@ unit_tests:
 	v := p.UnitTests[1]
 	if v.Model != "b" || v.Given[0].Input != "raw.t" || !v.Given[0].IsSource || *v.Given[0].CSV != "a\n1" || v.Expect.SQL != "select 1\n" || v.Expect.SQLLine != 11 {
 		t.Errorf("got %+v", v)
+	}
+}
+
+// TestIntervals: a step of dates and times is an interval that the engine reads.
+func TestIntervals(t *testing.T) {
+	for text, want := range map[string]bool{"1 day": true, "15 minutes": true, "1 month 2 Days": true, "0 days": false, "day": false, "1": false, "1 dog": false, "1 day; select 1": false} {
+		if got := isInterval(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }
