@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // columnBuf holds the values of one shard column as the Parquet encoding PLAIN
@@ -208,6 +209,21 @@ func (c *columnBuf) truncateLists(rows int) {
 func (c *columnBuf) clear() {
 	c.rows = 0
 	c.data, c.offs, c.def, c.rep, c.ents = c.data[:0], c.offs[:0], c.def[:0], c.rep[:0], c.ents[:0]
+}
+
+// reserve makes room for as much again where little is left. By itself append
+// grows large slices by a quarter and so copies what is in them four times over.
+func (c *columnBuf) reserve() {
+	c.data, c.def, c.rep = roomy(c.data), roomy(c.def), roomy(c.rep)
+	c.offs, c.ents = roomy(c.offs), roomy(c.ents)
+}
+
+func roomy[T any](s []T) []T {
+	const small = 4096 // up to here append doubles too
+	if len(s) > small && cap(s)-len(s) < len(s)/8 {
+		return slices.Grow(s, len(s))
+	}
+	return s
 }
 
 // tableBuf is the rows of one table that a worker has not written yet.

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -224,8 +226,10 @@ func (m *merger) fileOf(alias, pos string) string {
 // survivors builds the keep table of every type.
 func (m *merger) survivors(ctx context.Context) error {
 	types := m.p.types
-	err := m.each(ctx, len(types), func(ctx context.Context, s materialize.Session, i int) error {
-		t := types[i]
+	order := slices.Clone(types)
+	slices.SortStableFunc(order, func(a, b *recType) int { return cmp.Compare(m.set.rows[b.table.ord], m.set.rows[a.table.ord]) })
+	err := m.each(ctx, len(order), func(ctx context.Context, s materialize.Session, i int) error {
+		t := order[i]
 		if m.p.sweep {
 			return m.exec(ctx, s, "collapse "+t.name, "CREATE TABLE "+m.temp("all%d", t.ord)+" AS "+m.collapse(t))
 		}
@@ -320,6 +324,20 @@ func (m *merger) nothingFor(o Output) bool {
 	return false
 }
 
+// weight is about how much an output has to write, in values.
+func (m *merger) weight(o Output) int64 {
+	columns := int64(len(o.Columns))
+	switch o.Kind {
+	case OutputRecord, outputKeys, outputUpdates:
+		return columns * m.set.rows[o.rec.table.ord]
+	case OutputChild:
+		return columns * m.set.rows[o.list.table.ord]
+	case OutputOccurrences:
+		return columns * m.set.rows[m.p.occ.ord]
+	}
+	return 0
+}
+
 // write stages every output.
 func (m *merger) write(ctx context.Context) error {
 	var outs []Output
@@ -331,6 +349,8 @@ func (m *merger) write(ctx context.Context) error {
 		}
 		outs = append(outs, o)
 	}
+	// The largest first, so that none is left to run alone at the end.
+	slices.SortStableFunc(outs, func(a, b Output) int { return cmp.Compare(m.weight(b), m.weight(a)) })
 	return m.each(ctx, len(outs), func(ctx context.Context, s materialize.Session, i int) error {
 		o := outs[i]
 		if h := m.j.hooks.step; h != nil {

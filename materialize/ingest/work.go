@@ -172,7 +172,8 @@ func flushLarge(e *encoder, sh *shards, limit int) error {
 	return nil
 }
 
-// tendEvery is after how many records the maps of repeats are looked after.
+// tendEvery is after how many records the maps of repeats and the room in the
+// buffers are looked after.
 const tendEvery = 64
 
 func (pl *pipeline) encodeChunk(ctx context.Context, e *encoder, c *chunk, id int) (err error) {
@@ -221,6 +222,11 @@ func (pl *pipeline) one(ctx context.Context, e *encoder, c *chunk, s *span, vali
 		for i, d := range e.dedup {
 			if d != nil {
 				d.tend(e.bufs[pl.p.types[i].reps.ord])
+			}
+		}
+		for _, b := range e.bufs {
+			for _, c := range b.cols {
+				c.reserve()
 			}
 		}
 	}
