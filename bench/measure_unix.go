@@ -26,6 +26,15 @@ func rusageOf(state *os.ProcessState) usage {
 // side pays for another.
 func flushDisk() { syscall.Sync() }
 
+// ownCPU is the processor time that this process has used, in seconds.
+func ownCPU() float64 {
+	var r syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
+		return 0
+	}
+	return float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
+}
+
 // ownPeak is the peak memory of this process in bytes: no child's peak reads
 // lower.
 func ownPeak() int64 {
