@@ -213,10 +213,9 @@ type writtenKey struct {
 // written lists the keys that are there.
 func (f fields) written() []writtenKey {
 	var keys []writtenKey
-	for i, p := range f.found {
-		if p.key != nil {
-			name := f.t.keys[i].name
-			keys = append(keys, writtenKey{name: name, label: f.label(name), pos: f.keyPos(name)})
+	for i, k := range f.t.keys {
+		if f.where[i] > 0 {
+			keys = append(keys, writtenKey{name: k.name, label: f.label(k.name), pos: f.keyPos(k.name)})
 		}
 	}
 	return keys

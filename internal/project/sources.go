@@ -195,7 +195,7 @@ func (f fields) options(format string) map[string]string {
 func (f fields) optionTexts() map[string]string {
 	out := map[string]string{}
 	for i, k := range f.t.keys {
-		p := f.found[i]
+		p := f.get(i)
 		if p.key == nil {
 			continue
 		}
