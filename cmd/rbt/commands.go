@@ -36,7 +36,7 @@ func nodeNames(sys *system) []string {
 	if err != nil {
 		return nil
 	}
-	p, _ := project.Load(context.Background(), project.Options{Dir: dir, Env: sys.env})
+	p, _ := project.Load(context.Background(), project.Options{Dir: dir, Env: sys.env, Secrets: sys.secrets})
 	var names []string
 	for _, m := range p.Models {
 		names = append(names, m.Name)

@@ -145,7 +145,7 @@ func inputAsWritten(ctx context.Context, sys *system, o inferOptions, path strin
 	}
 	// What is wrong with the project does not matter here: the model that this
 	// command is to write may be what is missing.
-	p, _ := project.Load(ctx, project.Options{Dir: dir, Target: o.target, Env: sys.env})
+	p, _ := project.Load(ctx, project.Options{Dir: dir, Target: o.target, Env: sys.env, Secrets: sys.secrets})
 	if p != nil {
 		if text, ok := p.WrittenPath(path); ok {
 			return text, ""

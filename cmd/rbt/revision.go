@@ -50,7 +50,7 @@ func (s *session) revision(ctx context.Context, ref string) (*engine.PastManifes
 	if err != nil {
 		return nil, err
 	}
-	p, problems := project.Load(ctx, project.Options{Dir: dir, Target: s.o.target, Vars: vars, Lake: s.p.LakeDir, TargetPath: filepath.Join(dir, "target"), Env: s.sys.env})
+	p, problems := project.Load(ctx, project.Options{Dir: dir, Target: s.o.target, Vars: vars, Lake: s.p.LakeDir, TargetPath: filepath.Join(dir, "target"), Env: s.sys.env, Secrets: s.sys.secrets})
 	if err := problems.Err(); err != nil {
 		return nil, fmt.Errorf("load the project of %s: %w", ref, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"rbt/internal/project"
 )
 
 // system is everything that the process has from its surroundings, so that
@@ -16,7 +18,9 @@ type system struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) (string, bool)
-	workDir        func() (string, error)
+	// secrets are the values of secret variables, see project.Options.
+	secrets []string
+	workDir func() (string, error)
 	// program is the identity of this program, see project.Options.
 	program func() string
 	now     func() time.Time
@@ -28,7 +32,7 @@ type system struct {
 func newSystem() *system {
 	return &system{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		env: os.LookupEnv, workDir: os.Getwd, program: programIdentity, now: time.Now,
+		env: os.LookupEnv, secrets: project.SecretValues(os.Environ()), workDir: os.Getwd, program: programIdentity, now: time.Now,
 		terminal: func() (int, int, bool) {
 			fd := int(os.Stdout.Fd())
 			if !term.IsTerminal(fd) {

@@ -338,6 +338,23 @@ func detached(v any) any {
 // leave the process.
 const secretPrefix = "RBT_SECRET"
 
+// leastUnasked is the number of bytes from which on a secret is masked that the
+// project does not ask for: a short one stands in texts by chance.
+const leastUnasked = 8
+
+// SecretValues are the values of the secret variables among lines NAME=value, as
+// os.Environ gives them.
+func SecretValues(environ []string) []string {
+	var values []string
+	for _, line := range environ {
+		if name, value, ok := strings.Cut(line, "="); ok && strings.HasPrefix(name, secretPrefix) {
+			values = append(values, value)
+		}
+	}
+	slices.Sort(values)
+	return values
+}
+
 // envVar is env_var(). Secrets are given only to project.yml.
 func (p *Project) envVar(projectFile bool) func(*jinja.Call) (any, error) {
 	return func(c *jinja.Call) (any, error) {
@@ -361,7 +378,7 @@ func (p *Project) envVar(projectFile bool) func(*jinja.Call) (any, error) {
 		}
 		if v, ok := p.env(name); ok {
 			if secret {
-				p.mask.add(v)
+				p.mask.use(v)
 			}
 			return v, nil
 		}

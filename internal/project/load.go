@@ -100,6 +100,11 @@ func newProject(o Options) *Project {
 	p := &Project{Dir: dir}
 	p.realDir = realPath(dir)
 	p.mask = &mask{}
+	for _, secret := range o.Secrets {
+		if len(secret) >= leastUnasked {
+			p.mask.add(secret)
+		}
+	}
 	p.texts = &texts{virtual: map[string]string{}}
 	p.index = &index{nodes: map[string]target{}, sources: map[string]*Source{}}
 	p.env = o.Env

@@ -13,12 +13,21 @@ import (
 // masked stands where a secret was.
 const masked = "*****"
 
-// mask knows the secrets that project.yml used. It is filled while the project
+// mask knows the secrets of the environment and those that project.yml used. It is filled while the project
 // is loaded and only read after.
 type mask struct {
 	mu       sync.Mutex
 	secrets  []string
 	replacer *strings.Replacer
+	used     bool // the project itself asked for one
+}
+
+// use takes a secret that the project asks for.
+func (m *mask) use(secret string) {
+	m.add(secret)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used = m.used || len(m.secrets) > 0
 }
 
 // add takes a secret in all spellings in which it may come back: as it is, in
@@ -99,11 +108,11 @@ func (p *Project) holdsSecret(v any) bool {
 	return false
 }
 
-// any reports whether there is a secret.
+// any reports whether the project holds a secret.
 func (m *mask) any() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.secrets) > 0
+	return m.used
 }
 
 // maskList masks the texts of diagnostics.

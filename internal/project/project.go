@@ -38,6 +38,9 @@ type Options struct {
 	TargetPath string                      // "" likewise
 	Threads    int                         // nodes at once; 0 is what environment and project.yml say
 	Env        func(string) (string, bool) // the environment; nil is an empty one
+	// Secrets are the values of all secret variables of the environment: they are
+	// masked also where the project does not ask for them.
+	Secrets []string
 	// Program is the identity of the program: of two that differ in anything it is
 	// not the same. With it what was found out about models is recalled from, and
 	// by SaveRecall kept in, the target folder; "" recalls nothing.
