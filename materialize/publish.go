@@ -37,6 +37,10 @@ type Target struct {
 	// drifted and on_schema_change is full_refresh; nil where it is fail.
 	Rebuild func() (Source, error)
 
+	// HasReaders says that other nodes read this one, which spares them a build
+	// where its content stays.
+	HasReaders bool
+
 	// FailedDir is where staged files go whose audit failed, as <name>.staged; ""
 	// removes them.
 	FailedDir string

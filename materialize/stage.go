@@ -56,7 +56,7 @@ func (p *publication) stageOnce(ctx context.Context, s Session, src Source) (Sta
 	if err != nil {
 		return Staged{}, err
 	}
-	return p.complete(staged)
+	return p.complete(ctx, s, staged)
 }
 
 // metadata is what every file of this publish carries.
@@ -71,7 +71,7 @@ func (p *publication) metadata() map[string]string {
 
 // complete adds to what was staged the names, the sizes as the file system has
 // them, and the published parts that stay.
-func (p *publication) complete(staged Staged) (Staged, error) {
+func (p *publication) complete(ctx context.Context, s Session, staged Staged) (Staged, error) {
 	for i := range staged.Outputs {
 		o := &staged.Outputs[i]
 		if o.Relation == "" {
@@ -85,7 +85,7 @@ func (p *publication) complete(staged Staged) (Staged, error) {
 			o.Files[j].Bytes = info.Size()
 		}
 		if p.Form == lake.FormFile || p.Form == lake.FormSeed || p.Form == lake.FormParts {
-			if err := p.hashContent(o); err != nil {
+			if err := p.hashContent(ctx, s, o); err != nil {
 				return Staged{}, err
 			}
 		}
@@ -97,24 +97,6 @@ func (p *publication) complete(staged Staged) (Staged, error) {
 		return p.completeIncrement(staged)
 	}
 	return staged, nil
-}
-
-// hashContent lets what depends on the relation tell whether it has other content
-// than before. Without it the commit tells, and equal data counts as new.
-func (p *publication) hashContent(o *StagedOutput) error {
-	if o.ContentHash != nil {
-		return nil
-	}
-	files := make([]string, len(o.Files))
-	for i, f := range o.Files {
-		files[i] = f.Path
-	}
-	hash, err := p.lake.ContentHash(files, o.Columns)
-	if err != nil {
-		return &FaultError{p.Name, err}
-	}
-	o.ContentHash = &hash
-	return nil
 }
 
 // stamped adds the metadata of a publish to everything that a Source writes.

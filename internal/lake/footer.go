@@ -68,24 +68,33 @@ type badFooter string
 
 func (b badFooter) Error() string { return string(b) }
 
-func readFooter(f io.ReadSeeker) (Footer, error) {
+// readMeta reads what stands at the end of a Parquet file, and the file's size.
+func readMeta(f io.ReadSeeker) (*metadata.FileMetaData, int64, error) {
 	size, tail, err := readTail(f, firstTail)
 	if err != nil {
-		return Footer{}, err
+		return nil, 0, err
 	}
 	length, err := footerLength(size, tail)
 	if err != nil {
-		return Footer{}, err
+		return nil, 0, err
 	}
 	if need := length + trailerSize; need > int64(len(tail)) {
 		if _, tail, err = readTail(f, need); err != nil {
-			return Footer{}, err
+			return nil, 0, err
 		}
 	}
 	end := int64(len(tail)) - trailerSize
 	meta, err := metadata.NewFileMetaData(tail[end-length:end], nil)
 	if err != nil {
-		return Footer{}, badFooter(fmt.Sprintf("the Parquet footer cannot be read: %v", err))
+		return nil, 0, badFooter(fmt.Sprintf("the Parquet footer cannot be read: %v", err))
+	}
+	return meta, size, nil
+}
+
+func readFooter(f io.ReadSeeker) (Footer, error) {
+	meta, size, err := readMeta(f)
+	if err != nil {
+		return Footer{}, err
 	}
 	out := Footer{Rows: meta.NumRows, Bytes: size, Metadata: map[string]string{}}
 	for _, kv := range meta.KeyValueMetadata() {
