@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"rbt/engine"
@@ -27,6 +28,7 @@ type session struct {
 	state        *engine.PastManifest // of --state, once it was asked for
 	compiled     *plan.Graph          // once it was asked for
 	noTexts      bool                 // no SQL is run or shown
+	keeping      sync.WaitGroup       // writes what later commands recall
 }
 
 // open makes the engine of a command. withLake is false for commands that need
@@ -58,10 +60,7 @@ func (s *session) close() {
 	if s.o.debug {
 		_, _ = fmt.Fprintf(s.errOut, "debug: the SQL engine was opened: %t\n", s.engine.Opened())
 	}
-	if s.compiled != nil {
-		// What cannot be kept costs the next command time.
-		_ = s.p.SaveRecall()
-	}
+	s.keeping.Wait()
 	if err := s.engine.Close(); err != nil {
 		_, _ = fmt.Fprintf(s.errOut, "warning: %s\n", err)
 	}
@@ -92,7 +91,12 @@ func (s *session) graph(ctx context.Context) (*plan.Graph, error) {
 	g, problems := plan.Load(ctx, s.p, s.engine.Parser(), s.planOptions(ctx, selectOptions{}))
 	problems = append(problems, s.engine.Problems()...)
 	s.compiled = g
-	return g, s.checked(ctx, problems)
+	if err := s.checked(ctx, problems); err != nil {
+		return g, err
+	}
+	// What cannot be kept costs the next command time.
+	s.keeping.Go(func() { _ = s.p.SaveRecall() })
+	return g, nil
 }
 
 // selectNodes compiles the project and picks what the words say.

@@ -87,6 +87,10 @@ func runRetry(ctx context.Context, sys *system, o retryOptions) error {
 	if err != nil {
 		return first.fail(err)
 	}
+	if masked, _ := last.Args["vars_masked"].([]any); len(masked) > 0 {
+		return first.fail(diag.Errorf(diag.RetryRefused, diag.Pos{}, "the last run was told a secret in %v, and secrets are not kept", masked[0]).
+			WithHint("say it again: rbt run -s result:error result:fail result:skipped, with the variables of that run"))
+	}
 	run := retried(last.Args, o)
 	w, err := load(ctx, sys, run.commonOptions)
 	if err != nil {
@@ -135,6 +139,21 @@ func retried(args map[string]any, o retryOptions) runOptions {
 	}
 	run.vars, run.varList = text("vars"), words("var")
 	return run
+}
+
+// maskedVars names the flags whose values hold a secret: artifacts have ***** in
+// its place, which is not what the run was told.
+func maskedVars(o commonOptions, mask func(string) string) []string {
+	named := []string{}
+	if mask(o.vars) != o.vars {
+		named = append(named, "--vars")
+	}
+	for _, v := range o.varList {
+		if name, _, _ := strings.Cut(v, "="); mask(v) != v {
+			named = append(named, "--var "+mask(name))
+		}
+	}
+	return named
 }
 
 // unfinished gives what of a run is to be done again, all with one status.

@@ -111,7 +111,7 @@ func (o runOptions) args(w *workspace) map[string]any {
 		"select": orEmpty(o.selected), "exclude": orEmpty(o.excluded), "resource_types": orEmpty(o.resourceTypes), "selector": o.selector,
 		"state": o.past.state, "defer": o.past.deferring, "defer_target": o.past.deferTarget,
 		"full_refresh": o.fullRefresh, "force": o.force, "fail_fast": o.failFast, "store_failures": o.storeFailures,
-		"vars": o.vars, "var": orEmpty(o.varList), "target": w.p.Target,
+		"vars": o.vars, "var": orEmpty(o.varList), "vars_masked": maskedVars(o.commonOptions, w.p.Mask), "target": w.p.Target,
 	}
 }
 
