@@ -112,7 +112,7 @@ func (t *fileTable) locateValue(m mark) error {
 			for i, h := range header {
 				if i < len(fields) && strings.EqualFold(h, m.column) && fields[i] == m.value {
 					p := t.problem(diag.SourceValue, f, line, "column %s: %q is not %s", m.column, firstRunes(m.value, 100), m.typ).
-						WithHint("mend the file, or declare the column as VARCHAR and convert it in a model")
+						WithHint("%s", valueHint(m.typ, d))
 					return &p
 				}
 			}
@@ -123,6 +123,24 @@ func (t *fileTable) locateValue(m mark) error {
 		}
 	}
 	return fallback
+}
+
+// valueHint says what may be done about a value that is not of its type.
+func valueHint(typ string, d csvDialect) string {
+	upper := strings.ToUpper(typ)
+	option := ""
+	switch {
+	case upper == "DATE" && d.date == "":
+		option = "`options: {dateformat: \"%d.%m.%Y\"}` for dates that are not written 2024-12-31, "
+	case timestampTypes[upper] && d.time == "":
+		option = "`options: {timestampformat: \"%d.%m.%Y %H:%M\"}` for times that are not written 2024-12-31 23:59:00, "
+	}
+	if option == "" {
+		option = "mend the file, "
+	} else {
+		option = "mend the file, write " + option
+	}
+	return option + "or declare the column as VARCHAR and convert it in a model"
 }
 
 // locateRecord finds the first record of a file that is not what its header

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"rbt/internal/diag"
 	"rbt/internal/project"
@@ -49,6 +52,11 @@ func (t *fileTable) shown(file string) string {
 		file = from
 	}
 	return shownPath(t.project, file)
+}
+
+// without is the text of an error about a file, the file called as in messages.
+func (t *fileTable) without(file string, err error) string {
+	return strings.ReplaceAll(err.Error(), file, t.shown(file))
 }
 
 // csvQuery gives a query over CSV files whose columns are matched by name. Every
@@ -112,7 +120,11 @@ func (t *fileTable) csvHeader(file, compression string, d csvDialect) ([]string,
 	}
 	r, err := openCSV(file, compression, d)
 	if err != nil {
-		return nil, t.problem(diag.SourceMissing, file, 0, "cannot be read: %v", err)
+		p := t.problem(diag.SourceMissing, file, 0, "cannot be read: %s", t.without(file, err))
+		if compression != "none" && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			p.Hint = "the file is cut off or not what its name says: write it again, or say `options: {compression: none}`"
+		}
+		return nil, p
 	}
 	defer r.Close()
 	header, line, err := r.next()
@@ -169,7 +181,7 @@ func (t *fileTable) csvColumns(groups []*csvGroup, d csvDialect) ([]string, diag
 				continue
 			}
 			problems = append(problems, t.problem(diag.SourceColumn, file, 1+d.skip, "the declared column %s is missing", c.Name).
-				WithHint("%s", itHas("the file has ", c.Name, g.header)))
+				WithHint("%s", headerHint(c.Name, g.header, d)))
 		}
 	}
 	return names, problems
@@ -177,6 +189,31 @@ func (t *fileTable) csvColumns(groups []*csvGroup, d csvDialect) ([]string, diag
 
 // maxColumnsShown is how many columns of a file a message names.
 const maxColumnsShown = 20
+
+// headerHint says what the header of a file that misses a column may have to do
+// with it.
+func headerHint(missing string, header []string, d csvDialect) string {
+	first := header[0]
+	if d.encoding == "" && (strings.HasPrefix(first, "\xff\xfe") || strings.HasPrefix(first, "\xfe\xff")) {
+		return "the file is UTF-16: write `options: {encoding: utf-16}`"
+	}
+	if len(header) == 1 {
+		for _, delim := range []string{";", "\t", "|", ","} {
+			if delim != d.delim && strings.Contains(first, delim) {
+				return fmt.Sprintf("the header is one name, %s; if %[2]q separates them, write `options: {delimiter: %[2]q}`", printable(first), delim)
+			}
+		}
+	}
+	return itHas("the file has ", missing, header)
+}
+
+// printable is a name as a terminal can show it.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
 
 // itHas says which columns a file has that misses one, the likeliest first.
 func itHas(says, missing string, columns []string) string {
@@ -188,7 +225,11 @@ func itHas(says, missing string, columns []string) string {
 	if n := len(columns) - maxColumnsShown; n > 0 {
 		columns, more = columns[:maxColumnsShown], fmt.Sprintf(" and %d more", n)
 	}
-	return hint + says + strings.Join(columns, ", ") + more
+	shown := make([]string, len(columns))
+	for i, c := range columns {
+		shown[i] = printable(c)
+	}
+	return hint + says + strings.Join(shown, ", ") + more
 }
 
 // csvSelect is the query over one group. Inside it columns are called c0, c1 …,

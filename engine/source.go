@@ -142,7 +142,7 @@ func (t *fileTable) parquetKinds(ctx context.Context, s *session) ([]*parquetKin
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			problems = append(problems, t.problem(diag.SourceValue, f, 0, "cannot be read as Parquet: %v", err))
+			problems = append(problems, t.problem(diag.SourceValue, f, 0, "cannot be read as Parquet: %s", t.without(f, err)))
 			continue
 		}
 		key := fmt.Sprint(columns)
