@@ -329,15 +329,21 @@ func TestRecallWarm(t *testing.T) {
 	// A secret in use: nothing may be kept.
 	w.write(map[string]string{"project.yml": "name: shop\nvars: {v: 1}\nroots: {r: \"/{{ env_var('RBT_SECRET_R') }}\"}\n"})
 	before, _ := filepath.Glob(filepath.Join(w.dir, "target/cache/*"))
-	p, diags := project.Load(t.Context(), project.Options{Dir: w.dir, Program: "p", RecallFrom: 1, Env: func(name string) (string, bool) { return "hush", name == "RBT_SECRET_R" }})
-	if diags.HasErrors() {
-		t.Fatal(diags)
-	}
-	if _, diags := Load(t.Context(), p, &fakeParser{}, Options{NoTexts: true}); diags.HasErrors() {
-		t.Fatal(diags)
-	}
-	if err := p.SaveRecall(); err != nil {
-		t.Fatal(err)
+	for _, o := range []project.Options{
+		{Env: func(name string) (string, bool) { return "hush", name == "RBT_SECRET_R" }},
+		{Env: func(string) (string, bool) { return "", true }, Secrets: []string{"hush and hush"}},
+	} {
+		o.Dir, o.Program, o.RecallFrom = w.dir, "p", 1
+		p, diags := project.Load(t.Context(), o)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		if _, diags := Load(t.Context(), p, &fakeParser{}, Options{NoTexts: true}); diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		if err := p.SaveRecall(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if after, _ := filepath.Glob(filepath.Join(w.dir, "target/cache/*")); len(after) != len(before) {
 		t.Errorf("a project with secrets keeps %v", after)

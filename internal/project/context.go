@@ -378,7 +378,7 @@ func (p *Project) envVar(projectFile bool) func(*jinja.Call) (any, error) {
 		}
 		if v, ok := p.env(name); ok {
 			if secret {
-				p.mask.use(v)
+				p.mask.add(v)
 			}
 			return v, nil
 		}

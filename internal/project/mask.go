@@ -13,21 +13,12 @@ import (
 // masked stands where a secret was.
 const masked = "*****"
 
-// mask knows the secrets of the environment and those that project.yml used. It is filled while the project
-// is loaded and only read after.
+// mask knows the secrets of the environment and those that project.yml used. It is
+// filled while the project is loaded and only read after.
 type mask struct {
 	mu       sync.Mutex
 	secrets  []string
 	replacer *strings.Replacer
-	used     bool // the project itself asked for one
-}
-
-// use takes a secret that the project asks for.
-func (m *mask) use(secret string) {
-	m.add(secret)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.used = m.used || len(m.secrets) > 0
 }
 
 // add takes a secret in all spellings in which it may come back: as it is, in
@@ -108,11 +99,11 @@ func (p *Project) holdsSecret(v any) bool {
 	return false
 }
 
-// any reports whether the project holds a secret.
+// any reports whether there is a secret.
 func (m *mask) any() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.used
+	return len(m.secrets) > 0
 }
 
 // maskList masks the texts of diagnostics.

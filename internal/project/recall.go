@@ -27,8 +27,9 @@ import (
 // reference can mean, and an entry the hash of the model's text. Models of which
 // the outcome depends on anything else are not kept: those that read the
 // environment or the clock, that have unit tests or tests of the project's own,
-// ingests, and all that something was said about, be it a warning. A project
-// with secrets keeps nothing.
+// ingests, and all that something was said about, be it a warning. Where there are
+// secrets nothing is kept: hashes of texts have ***** in their place, and a hash
+// of a secret itself would help to guess it.
 type recall struct {
 	path    string
 	names   hash                // of all that references can mean, now
