@@ -441,13 +441,13 @@ func (q *asking) store(ctx context.Context, c check) error {
 	if q.test.Limit > 0 {
 		rows = fmt.Sprintf("SELECT * FROM (%s\n) LIMIT %d", rows, q.test.Limit)
 	}
-	query, _, err := materialize.NewQuery(rows, nil, false).Select(ctx, q.session)
-	if err != nil {
-		return err
-	}
 	// Written beside its name and moved there, so that it is never half there.
 	file := filepath.Join(dir, q.test.Name+".parquet")
-	if _, err := q.session.CopyTo(ctx, query, file+".tmp", nil); err != nil {
+	err := q.copyRows(ctx, rows, file+".tmp")
+	if err != nil && ctx.Err() == nil && q.copyRows(ctx, `SELECT CAST(COLUMNS('(?s).*') AS VARCHAR) AS '\0' FROM (`+rows+"\n)", file+".tmp") == nil {
+		err = nil // rows of a type that no Parquet file holds, as text
+	}
+	if err != nil {
 		return err
 	}
 	if err := os.Rename(file+".tmp", file); err != nil {
@@ -455,6 +455,16 @@ func (q *asking) store(ctx context.Context, c check) error {
 	}
 	q.result.Stored = path.Join("failures", q.test.Name+".parquet")
 	return nil
+}
+
+// copyRows writes rows to a Parquet file.
+func (q *asking) copyRows(ctx context.Context, rows, file string) error {
+	query, _, err := materialize.NewQuery(rows, nil, false).Select(ctx, q.session)
+	if err != nil {
+		return err
+	}
+	_, err = q.session.CopyTo(ctx, query, file, nil)
+	return err
 }
 
 // explain gives an error of a test's query its place.
