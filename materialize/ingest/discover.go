@@ -87,11 +87,13 @@ func walk(root string, patterns []string) ([]string, error) {
 		}
 	}
 	var out []string
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	// With a separator behind it a link to a folder is walked as that folder.
+	top := strings.TrimSuffix(root, string(filepath.Separator)) + string(filepath.Separator)
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		hidden := strings.HasPrefix(d.Name(), ".") && path != root
+		hidden := strings.HasPrefix(d.Name(), ".") && path != top
 		if hidden && !slices.ContainsFunc(patterns, func(p string) bool { return strings.HasPrefix(p, ".") || strings.Contains(p, "/.") }) {
 			if d.IsDir() {
 				return filepath.SkipDir

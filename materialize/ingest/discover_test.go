@@ -61,3 +61,24 @@ func TestDiscover(t *testing.T) {
 		t.Errorf("a broken pattern: %v", err)
 	}
 }
+
+// A folder may be a link to one; files are named as below any folder.
+func TestDiscoverLinkedFolder(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, ".real", "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, ".real", "sub", "a.ndjson"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(root, ".real"), filepath.Join(root, "in")); err != nil {
+		t.Logf("skipped: %v", err)
+		return
+	}
+	for _, path := range []string{"in", "in/**/*.ndjson", ".real"} {
+		files, err := Discover([]string{filepath.Join(root, filepath.FromSlash(path))}, nil)
+		if err != nil || len(files) != 1 || files[0].Name != "sub/a.ndjson" {
+			t.Errorf("%s: %v %v", path, files, err)
+		}
+	}
+}
