@@ -50,11 +50,7 @@ type catalogOptions struct {
 }
 
 func runCatalog(ctx context.Context, sys *system, o catalogOptions) error {
-	w, err := load(ctx, sys, o.commonOptions)
-	if err != nil {
-		return err
-	}
-	s, err := w.open(ctx, true, nil)
+	s, err := openProject(ctx, sys, o.commonOptions, true)
 	if err != nil {
 		return err
 	}

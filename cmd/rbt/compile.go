@@ -71,11 +71,7 @@ func runCompile(ctx context.Context, sys *system, o compileOptions) error {
 	if o.inline != "" && o.check {
 		return usageErrorf("rbt compile", "--check is for models, not for the text of --inline")
 	}
-	w, err := load(ctx, sys, o.commonOptions)
-	if err != nil {
-		return err
-	}
-	s, err := w.open(ctx, true, nil)
+	s, err := openProject(ctx, sys, o.commonOptions, true)
 	if err != nil {
 		return err
 	}

@@ -49,11 +49,7 @@ type check struct {
 }
 
 func runDebug(ctx context.Context, sys *system, o commonOptions) error {
-	w, err := load(ctx, sys, o)
-	if err != nil {
-		return err
-	}
-	s, err := w.open(ctx, true, nil)
+	s, err := openProject(ctx, sys, o, true)
 	if err != nil {
 		return err
 	}

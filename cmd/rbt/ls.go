@@ -56,11 +56,7 @@ type lsOptions struct {
 }
 
 func runLs(ctx context.Context, sys *system, o lsOptions) error {
-	w, err := load(ctx, sys, o.commonOptions)
-	if err != nil {
-		return err
-	}
-	s, err := w.open(ctx, false, nil)
+	s, err := openProject(ctx, sys, o.commonOptions, false)
 	if err != nil {
 		return err
 	}
@@ -85,7 +81,7 @@ func runLs(ctx context.Context, sys *system, o lsOptions) error {
 		}
 		out.WriteString(line + "\n")
 	}
-	_, err = io.WriteString(w.out, out.String())
+	_, err = io.WriteString(s.out, out.String())
 	return err
 }
 

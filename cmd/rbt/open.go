@@ -56,6 +56,16 @@ func (w *workspace) open(ctx context.Context, withLake bool, events func(engine.
 	return s, nil
 }
 
+// openProject loads the project and opens the engine of a command that runs no
+// plan. Close it.
+func openProject(ctx context.Context, sys *system, o commonOptions, withLake bool) (*session, error) {
+	w, err := load(ctx, sys, o)
+	if err != nil {
+		return nil, err
+	}
+	return w.open(ctx, withLake, nil)
+}
+
 func (s *session) close() {
 	if s.o.debug {
 		_, _ = fmt.Fprintf(s.errOut, "debug: the SQL engine was opened: %t\n", s.engine.Opened())

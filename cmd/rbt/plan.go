@@ -55,11 +55,7 @@ type planOptions struct {
 }
 
 func runPlan(ctx context.Context, sys *system, o planOptions) error {
-	w, err := load(ctx, sys, o.commonOptions)
-	if err != nil {
-		return err
-	}
-	s, err := w.open(ctx, true, nil)
+	s, err := openProject(ctx, sys, o.commonOptions, true)
 	if err != nil {
 		return err
 	}

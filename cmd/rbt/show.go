@@ -88,11 +88,7 @@ func readShowOptions(c *cli.Context, sys *system) (showOptions, error) {
 }
 
 func runShow(ctx context.Context, sys *system, o showOptions) error {
-	w, err := load(ctx, sys, o.commonOptions)
-	if err != nil {
-		return err
-	}
-	s, err := w.open(ctx, true, nil)
+	s, err := openProject(ctx, sys, o.commonOptions, true)
 	if err != nil {
 		return err
 	}

@@ -65,11 +65,7 @@ type freshnessOptions struct {
 }
 
 func runFreshness(ctx context.Context, sys *system, o freshnessOptions) error {
-	w, err := load(ctx, sys, o.commonOptions)
-	if err != nil {
-		return err
-	}
-	s, err := w.open(ctx, false, nil)
+	s, err := openProject(ctx, sys, o.commonOptions, false)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (p *textPrinter) Event(e engine.Event) {
 	case engine.EventRunFinished:
 		text := p.report.details(e.Result, p.colour)
 		if !p.quiet {
-			text += p.report.summary(e.Result, p.colour)
+			text += notRun(e) + p.report.summary(e.Result, p.colour)
 		}
 		if text != "" {
 			_, _ = io.WriteString(p.out, text)
@@ -367,6 +367,20 @@ func gotText(t *engine.TestResult) string {
 }
 
 func (r report) problem(err error) string { return renderError(err, r.text) }
+
+// notRun says why fewer lines than were announced came: each line has its number
+// in the plan, and tests that have nothing new to look at have none.
+func notRun(e engine.Event) string {
+	n := e.Total - tally(e.Result).total()
+	if n <= 0 || e.Result.Cancelled || e.Result.Fatal != nil {
+		return ""
+	}
+	what := "tests that passed"
+	if n == 1 {
+		what = "a test that passed"
+	}
+	return fmt.Sprintf("%d of %d not run: %s on data that did not change\n", n, e.Total, what)
+}
 
 // summary is the closing line.
 func (r report) summary(res *engine.Result, c palette) string {
