@@ -83,7 +83,8 @@ func (d *described) put(query string, columns []lake.Column) {
 // before.
 type knowing struct {
 	*session
-	known *described
+	known   *described
+	inPlace *inPlace // nil where everything is read by its name
 }
 
 // Describe implements materialize.Session.

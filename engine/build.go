@@ -24,6 +24,7 @@ type builder struct {
 	compiled *project.Compiled // of a model
 	text     statement
 	known    *described  // what is known of queries over what the SQL reads; nil for nothing
+	inPlace  *inPlace    // how the SQL is run without views of all that it reads; nil if it is not
 	reads    []*relation // what the SQL reads
 	volatile string
 	asked    string // why a query of the template makes the text volatile
@@ -221,7 +222,9 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 	if b.volatile = b.volatility(compiled, tables); b.volatile == "" {
 		b.volatile = b.ephemeralVolatility(n, map[*plan.Node]bool{})
 	}
-	if b.reads, err = b.run.catalog.bindRefs(ctx, b.session, n.Refs); err != nil {
+	var refs []project.Ref
+	b.inPlace, refs = b.readInPlace(st, n.Refs)
+	if b.reads, err = b.run.catalog.bindRefs(ctx, b.session, refs); err != nil {
 		return nil, err
 	}
 	if compiled.This && b.step.Incremental {
@@ -234,8 +237,8 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 	b.known = nil
 	if known := b.foreseen(st); known != nil {
 		b.known = known.known
-	} else if err := b.session.checkQuery(ctx, st); err != nil {
-		return nil, b.place(err)
+	} else if err := b.bindAgain(ctx, st); err != nil {
+		return nil, err
 	}
 	return materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced), nil
 }
@@ -243,10 +246,25 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 // tables is what the parse tree of the text says of what it reads, where its
 // tokens do not show that already.
 func (b *builder) tables(st statement) (plan.Tables, error) {
-	if b.run.foretold != nil && b.run.foretold.bindings[b.step.Node] != nil && b.run.foretold.bindings[b.step.Node].text == st.text && st.plain() {
+	if b.boundBefore(st) && st.plain() {
 		return plan.Tables{}, nil
 	}
 	return b.run.e.parser.Tables(st.text)
+}
+
+// bindAgain binds a text that was not bound before the run, or over other
+// columns, with views of all that it reads.
+func (b *builder) bindAgain(ctx context.Context, st statement) error {
+	if b.inPlace != nil {
+		if err := b.inPlace.bind(ctx); err != nil {
+			return err
+		}
+		b.inPlace = nil
+	}
+	if err := b.session.checkQuery(ctx, st); err != nil {
+		return b.place(err)
+	}
+	return nil
 }
 
 // asking is the session of the step, which asks nothing that is known.
@@ -254,7 +272,7 @@ func (b *builder) asking() materialize.Session {
 	if b.known == nil {
 		return b.session
 	}
-	return knowing{b.session, b.known}
+	return knowing{b.session, b.known, b.inPlace}
 }
 
 func (b *builder) volatility(compiled *project.Compiled, tables plan.Tables) string {

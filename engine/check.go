@@ -333,13 +333,13 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 		}
 	}
 	if n.Model.Materialization == project.Ephemeral {
-		columns, err := knowing{s, known}.Describe(ctx, st.text)
+		columns, err := knowing{s, known, nil}.Describe(ctx, st.text)
 		if err != nil {
 			return nil, wrong(err)
 		}
 		return columns, nil
 	}
-	_, columns, err := materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced).Select(ctx, knowing{s, known})
+	_, columns, err := materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced).Select(ctx, knowing{s, known, nil})
 	if err != nil {
 		return nil, wrong(err)
 	}

@@ -62,6 +62,7 @@ type command struct {
 	ctx          context.Context
 	events       func(Event)
 	progress     time.Duration
+	trace        bool
 }
 
 // do loads, plans and runs; the diagnostics of a project that cannot be loaded
@@ -86,7 +87,7 @@ func (w *world) do(c command) (*Result, error) {
 		return nil, err
 	}
 	w.events = nil
-	e, err := Open(ctx, Options{Project: p, Lake: l, ProgressEvery: c.progress, Now: func() time.Time { return w.now }, Events: func(ev Event) {
+	e, err := Open(ctx, Options{Project: p, Lake: l, ProgressEvery: c.progress, Trace: c.trace, Now: func() time.Time { return w.now }, Events: func(ev Event) {
 		w.mu.Lock()
 		w.events = append(w.events, ev)
 		w.mu.Unlock()

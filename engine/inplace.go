@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"rbt/internal/lake"
+	"rbt/internal/project"
+	"rbt/materialize"
+)
+
+// A view that one model reads once costs as much as a third of a small COPY: it
+// is bound when it is made and again when it is read. So a small model reads its
+// parents' files in place, by a copy of its text in which their names are
+// replaced by what their views would say. That is done only where the tokens
+// show that a name stands for its rows and for nothing else; and whatever the
+// engine says against the copy, it is asked again about the text itself, whose
+// words and places a user knows. The limits keep what may be done twice small.
+const (
+	inPlaceBytes = 1 << 20 // of the files of a relation
+	inPlaceFiles = 8
+)
+
+// inPlace is a text and its copy that reads files in place.
+type inPlace struct {
+	text, copied string
+	// bind makes the relations known after all.
+	bind func(ctx context.Context) error
+}
+
+// readInPlace gives what of refs can be read in place, and the others. Nothing
+// can where the text was not bound before: then it would not be known that it is
+// right.
+func (b *builder) readInPlace(st statement, refs []project.Ref) (*inPlace, []project.Ref) {
+	n := b.step.Node
+	if n.Model.Materialization == project.View || b.step.Incremental || !b.boundBefore(st) || !st.plain() || st.mentions("trim", "substring") {
+		return nil, refs
+	}
+	var others []project.Ref
+	at := map[int]string{} // by the token at which a name begins
+	for _, ref := range refs {
+		query, ok := b.smallFiles(ref)
+		places := st.onlyRead(ref.Relation())
+		if !ok || len(places) == 0 {
+			others = append(others, ref)
+			continue
+		}
+		for _, i := range places {
+			at[i] = query
+		}
+	}
+	if len(at) == 0 {
+		return nil, refs
+	}
+	return &inPlace{text: st.text, copied: st.replaced(at), bind: func(ctx context.Context) (err error) {
+		b.reads, err = b.run.catalog.bindRefs(ctx, b.session, refs)
+		return err
+	}}, others
+}
+
+// boundBefore reports whether this very text was bound before the run.
+func (b *builder) boundBefore(st statement) bool {
+	if b.run.foretold == nil {
+		return false
+	}
+	known := b.run.foretold.bindings[b.step.Node]
+	return known != nil && known.text == st.text
+}
+
+// smallFiles gives the query over the files of what a reference names, where they
+// are few and small and nobody made a view of them yet.
+func (b *builder) smallFiles(ref project.Ref) (string, bool) {
+	rel, ok := b.run.catalog.lookup(ref.Relation())
+	if !ok || rel.schema != "main" || rel.output != "" {
+		return "", false
+	}
+	rel.mu.Lock()
+	bound := rel.bound
+	rel.mu.Unlock()
+	pub, ok, err := b.run.publishedNode(rel.node)
+	if bound || err != nil || !ok || pub.foreign || pub.damage != nil || len(pub.receipt.Outputs) != 1 ||
+		!slices.Contains([]lake.Form{lake.FormFile, lake.FormSeed, lake.FormParts, lake.FormIncremental}, pub.receipt.Form) {
+		return "", false
+	}
+	o := pub.receipt.Outputs[0]
+	total := int64(0)
+	for _, f := range o.Files {
+		total += f.Bytes
+	}
+	if len(o.Files) > inPlaceFiles || total > inPlaceBytes || len(o.Columns) == 0 {
+		return "", false
+	}
+	return scanFiles(pub.files(o.Relation), o.Columns), true
+}
+
+// onlyRead gives the tokens at which schema.name is read: behind FROM or JOIN,
+// schema and all. None where the name stands anywhere else, too, by whatever
+// name it is called there.
+func (s statement) onlyRead(schema, name string) []int {
+	var places []int
+	for i, t := range s.tokens {
+		word, ok := identifier(s.text, t)
+		if !ok || !strings.EqualFold(word, name) {
+			continue
+		}
+		if i < 3 || s.text[s.tokens[i-1].start:s.tokens[i-1].end] != "." {
+			return nil
+		}
+		before, ok := identifier(s.text, s.tokens[i-2])
+		lead := s.wordAt(i - 3)
+		if !ok || !strings.EqualFold(before, schema) || lead != "from" && lead != "join" || lead == "from" && i > 3 && s.wordAt(i-4) == "distinct" {
+			return nil
+		}
+		places = append(places, i-2)
+	}
+	return places
+}
+
+// replaced is the text with a sub-query for each name of two parts that begins
+// at one of the tokens.
+func (s statement) replaced(at map[int]string) string {
+	var b strings.Builder
+	done := 0
+	for _, i := range sortedKeys(at) {
+		b.WriteString(s.text[done:s.tokens[i].start] + "(" + at[i] + ")")
+		done = s.tokens[i+2].end
+	}
+	b.WriteString(s.text[done:])
+	return b.String()
+}
+
+// CopyTo implements materialize.Session.
+func (k knowing) CopyTo(ctx context.Context, query, path string, metadata map[string]string) ([]materialize.StagedFile, error) {
+	if k.inPlace == nil {
+		return k.session.CopyTo(ctx, query, path, metadata)
+	}
+	files, err := k.session.CopyTo(ctx, strings.Replace(query, k.inPlace.text, k.inPlace.copied, 1), path, metadata)
+	if err == nil || ctx.Err() != nil {
+		return files, err
+	}
+	if err := k.inPlace.bind(ctx); err != nil {
+		return nil, err
+	}
+	return k.session.CopyTo(ctx, query, path, metadata)
+}

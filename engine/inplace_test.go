@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestOnlyRead: a name is replaced only where each of its places is one at which
+// rows are read.
+func TestOnlyRead(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{`select k from "main"."x"`, `select k from (Q)`},
+		{`select k from main.x`, `select k from (Q)`},
+		{`select k from MAIN."X" as a where a.k > 1`, `select k from (Q) as a where a.k > 1`},
+		{`with a as (select * from "main"."x"), b as (select * from "main"."y") select * from a join b on a.k = b.k join "main"."x" c on true`,
+			`with a as (select * from (Q)), b as (select * from "main"."y") select * from a join b on a.k = b.k join (Q) c on true`},
+		{`from "main"."x"`, `from (Q)`},
+		{`select x.k from "main"."x"`, ""},
+		{`select x from "main"."x"`, ""},
+		{`select "X".k from "main"."x"`, ""},
+		{`select k as x from "main"."x"`, ""},
+		{`with x as (select 1 as k) select * from "main"."x"`, ""},
+		{`select main.x.k from "main"."x"`, ""},
+		{`select k from x`, ""},
+		{`select k from a, "main"."x"`, ""},
+		{`select k from a where a.k is distinct from "main"."x"`, ""},
+		{`select k from other.main.x`, ""},
+		{`select 'x' as s from "main"."x"`, `select 'x' as s from (Q)`},
+	} {
+		st, err := oneQuery(test.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if places := st.onlyRead("main", "x"); len(places) > 0 {
+			at := map[int]string{}
+			for _, i := range places {
+				at[i] = "Q"
+			}
+			got = st.replaced(at)
+		}
+		if got != test.want {
+			t.Errorf("%s:\n got %q\nwant %q", test.text, got, test.want)
+		}
+	}
+}
+
+// statementsOf are the first words of what the engine was asked for a node in the
+// last command.
+func (w *world) statementsOf(node string) []string {
+	var words []string
+	for _, ev := range w.events {
+		if ev.Kind == EventStatement && ev.Statement.Node == node && !ev.Statement.Done {
+			words = append(words, strings.Join(strings.Fields(ev.Statement.SQL)[:2], " "))
+		}
+	}
+	return words
+}
+
+// TestSmallModelIsOneStatement: what was bound before the run is only run when
+// its turn comes, and reads its small parents in place.
+func TestSmallModelIsOneStatement(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"models/a.sql": "select 1::bigint as k, 'x' as s, 5 as i",
+		"models/b.sql": "select k, s, i from {{ ref('a') }} where k > 0",
+		"models/c.sql": "select a.k, b.i from {{ ref('a') }} as a join {{ ref('b') }} as b on a.k = b.k",
+	})
+	w.must(command{trace: true})
+	for node, want := range map[string][]string{
+		"a": {"COPY ("}, "b": {"COPY ("},
+		// A name that is used as another is left to the engine.
+		"c": {"CREATE OR", "CREATE OR", "COPY ("},
+	} {
+		if diff := cmp.Diff(want, w.statementsOf(node)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", node, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"k|s|i", "1|x|5"}, w.rows("select k, s, i from read_parquet('"+filepath.ToSlash(filepath.Join(w.dir, "lake", "b.parquet"))+"')")); diff != "" {
+		t.Errorf("b: (-want +got)\n%s", diff)
+	}
+}
+
+// TestInPlaceErrors: what fails when it reads files in place is told as if it had
+// read them by their names.
+func TestInPlaceErrors(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"models/a.sql": "select 'x' as s",
+		"models/b.sql": "select\n  cast(s as bigint) as n\nfrom {{ ref('a') }}",
+	})
+	result := w.must(command{})
+	err := result.Nodes[1].Err
+	if err == nil || !strings.Contains(err.Error(), "models/b.sql:2:3") || !strings.Contains(err.Error(), "Could not convert string 'x' to INT64") {
+		t.Errorf("b: %v", err)
+	}
+}
