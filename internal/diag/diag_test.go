@@ -83,3 +83,24 @@ func TestListSort(t *testing.T) {
 		t.Errorf("as an error: %v", err)
 	}
 }
+
+// TestLineEnds says that a lone CR ends a line as LF and CR LF do, for places and
+// for the lines that are shown.
+func TestLineEnds(t *testing.T) {
+	const src = "a\rbc\r\n\rdé\nf"
+	for _, c := range []struct{ offset, line, col int }{
+		{0, 1, 1}, {1, 1, 2}, {2, 2, 1}, {4, 2, 3}, {5, 2, 3}, {6, 3, 1}, {7, 4, 1}, {8, 4, 2}, {10, 4, 3}, {11, 5, 1}, {12, 5, 2}, {99, 5, 2},
+	} {
+		if line, col := LineCol(src, c.offset); line != c.line || col != c.col {
+			t.Errorf("offset %d: %d:%d, want %d:%d", c.offset, line, col, c.line, c.col)
+		}
+	}
+	for n, want := range []string{"a", "bc", "", "dé", "f"} {
+		if got, ok := lineOf(src, n+1); got != want || !ok {
+			t.Errorf("line %d: %q %t, want %q", n+1, got, ok, want)
+		}
+	}
+	if _, ok := lineOf(src, 6); ok {
+		t.Error("there is a line 6")
+	}
+}

@@ -95,16 +95,29 @@ func writeSource(b *strings.Builder, pos Pos, width int, text SourceText) {
 
 func lineOf(src string, n int) (string, bool) {
 	for ; n > 1; n-- {
-		i := strings.IndexByte(src, '\n')
-		if i < 0 {
+		_, rest, ok := CutLine(src)
+		if !ok {
 			return "", false
 		}
-		src = src[i+1:]
+		src = rest
 	}
-	if i := strings.IndexByte(src, '\n'); i >= 0 {
-		src = src[:i]
+	line, _, _ := CutLine(src)
+	return line, true
+}
+
+// CutLine gives the first line of a text without its end, and what follows; ok is
+// false for the last one. A line ends with LF, CR LF or a lone CR, as in templates,
+// in YAML and in most editors.
+func CutLine(src string) (line, rest string, ok bool) {
+	i := strings.IndexAny(src, "\r\n")
+	switch {
+	case i < 0:
+		return src, "", false
+	case strings.HasPrefix(src[i:], "\r\n"):
+		return src[:i], src[i+2:], true
+	default:
+		return src[:i], src[i+1:], true
 	}
-	return strings.TrimSuffix(src, "\r"), true
 }
 
 // LineCol turns a byte offset of src into line and column as Pos counts them.
@@ -112,9 +125,15 @@ func lineOf(src string, n int) (string, bool) {
 func LineCol(src string, offset int) (line, col int) {
 	offset = max(0, min(offset, len(src)))
 	before := src[:offset]
-	line = 1 + strings.Count(before, "\n")
-	if i := strings.LastIndexByte(before, '\n'); i >= 0 {
-		before = before[i+1:]
+	if strings.HasPrefix(src[offset:], "\n") {
+		before = strings.TrimSuffix(before, "\r") // half of a line's end is in its line
 	}
-	return line, 1 + utf8.RuneCountInString(before)
+	line = 1
+	for {
+		_, rest, ok := CutLine(before)
+		if !ok {
+			return line, 1 + utf8.RuneCountInString(before)
+		}
+		line, before = line+1, rest
+	}
 }

@@ -296,11 +296,11 @@ func (r *rendering) atName(d diag.Diagnostic, c *jinja.Call, name string) diag.D
 func offsetOf(text string, pos diag.Pos) int {
 	at := 0
 	for range pos.Line - 1 {
-		i := strings.IndexByte(text[at:], '\n')
-		if i < 0 {
+		_, rest, ok := diag.CutLine(text[at:])
+		if !ok {
 			return -1
 		}
-		at += i + 1
+		at = len(text) - len(rest)
 	}
 	for range pos.Col - 1 {
 		if at >= len(text) {

@@ -1,6 +1,10 @@
 package project
 
-import "strings"
+import (
+	"strings"
+
+	"rbt/internal/diag"
+)
 
 // split is a model file cut into frontmatter and body.
 type split struct {
@@ -14,8 +18,8 @@ type split struct {
 const bom = "\ufeff"
 
 // splitFrontmatter cuts a file. The first line exactly `---` opens the
-// frontmatter and the next line exactly `---` closes it; a byte order mark and
-// CR LF are accepted. Anywhere else `---` is SQL. The YAML begins on line 2.
+// frontmatter and the next line exactly `---` closes it; a byte order mark, CR LF
+// and a lone CR are accepted. Anywhere else `---` is SQL. The YAML begins on line 2.
 func splitFrontmatter(text string) split {
 	text = strings.TrimPrefix(text, bom)
 	first, rest, _ := cutLine(text)
@@ -36,9 +40,6 @@ func splitFrontmatter(text string) split {
 // cutLine gives the first line without its end, what follows, and the bytes
 // that line and end take.
 func cutLine(s string) (line, rest string, size int) {
-	i := strings.IndexByte(s, '\n')
-	if i < 0 {
-		return strings.TrimSuffix(s, "\r"), "", len(s)
-	}
-	return strings.TrimSuffix(s[:i], "\r"), s[i+1:], i + 1
+	line, rest, _ = diag.CutLine(s)
+	return line, rest, len(s) - len(rest)
 }

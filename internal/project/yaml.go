@@ -115,12 +115,11 @@ func (y yamlText) posOf(n *yaml.Node) diag.Pos {
 }
 
 // place turns the lines of a tree into lines of the file. yaml.v3 also counts
-// U+0085, U+2028, U+2029 and a lone CR as line ends, which editors do not, so
-// texts that hold one are counted again.
+// U+0085, U+2028 and U+2029 as line ends, which editors do not, so texts that hold
+// one are counted again.
 func (y yamlText) place(root *yaml.Node) {
 	lineOf := func(n int) int { return n + y.line - 1 }
-	if strings.ContainsAny(y.text, "\u0085\u2028\u2029") ||
-		strings.Count(y.text, "\r") != strings.Count(y.text, "\r\n") {
+	if strings.ContainsAny(y.text, "\u0085\u2028\u2029") {
 		lines := fileLines(y.text)
 		lineOf = func(n int) int { return lines[min(n, len(lines)-1)] + y.line - 1 }
 	} else if y.line == 1 {
@@ -134,9 +133,9 @@ func fileLines(text string) []int {
 	lines, line := []int{0, 1}, 1
 	for i, r := range text {
 		switch {
-		case r == '\n':
+		case r == '\n', r == '\r' && !strings.HasPrefix(text[i+1:], "\n"):
 			line++
-		case r == '\u0085', r == '\u2028', r == '\u2029', r == '\r' && !strings.HasPrefix(text[i+1:], "\n"):
+		case r == '\u0085', r == '\u2028', r == '\u2029':
 		default:
 			continue
 		}

@@ -159,7 +159,7 @@ func TestParseVar(t *testing.T) {
 
 // TestOddLineEnds: lines count as editors count them.
 func TestOddLineEnds(t *testing.T) {
-	for _, text := range []string{"a: \"x\u0085y\"\nbad_key: 1\n", "a: \"x\u2028y\"\nbad_key: 1\n", "x: 1\rz: 2\nbad_key: 1\n"} {
+	for _, text := range []string{"a: \"x\u0085y\"\nbad_key: 1\n", "a: \"x\u2028y\"\nbad_key: 1\n", "x: 1\rbad_key: 1\n", "x: 1\r\nbad_key: 1\r"} {
 		root, list := yamlText{file: "f", text: text, line: 1}.parse()
 		if list != nil {
 			t.Fatalf("%q: %v", text, list)

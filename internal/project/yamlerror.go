@@ -47,8 +47,13 @@ func atoi(digits string) int {
 }
 
 func nthLine(text string, n int) string {
-	lines := strings.SplitN(text, "\n", n+1)
-	return strings.TrimSuffix(lines[min(n, len(lines))-1], "\r")
+	for {
+		line, rest, ok := diag.CutLine(text)
+		if n--; n <= 0 || !ok {
+			return line
+		}
+		text = rest
+	}
 }
 
 // syntaxHint says what to do about the mistakes that people make most.
@@ -112,9 +117,9 @@ func (y yamlText) locate() (line, col int) {
 // lineEnds gives the offset after each line, its line end included.
 func lineEnds(text string) []int {
 	var ends []int
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\n' {
-			ends = append(ends, i+1)
+	for rest, ok := text, true; ok; {
+		if _, rest, ok = diag.CutLine(rest); ok {
+			ends = append(ends, len(text)-len(rest))
 		}
 	}
 	if len(ends) == 0 || ends[len(ends)-1] < len(text) {
