@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"rbt/internal/diag"
 )
@@ -352,6 +355,62 @@ func TestCSVDialects(t *testing.T) {
 		spec.Input.CSV = bad
 		if p, list := Compile(spec); p != nil || len(list) != 1 || list[0].Code != diag.IngestBadWord {
 			t.Errorf("%+v: %v", bad, list)
+		}
+	}
+}
+
+// One reader reads files of every compression one after the other, whole and
+// damaged ones.
+func TestCompressionsInTurn(t *testing.T) {
+	var gz, zst bytes.Buffer
+	w := gzip.NewWriter(&gz)
+	if _, err := w.Write([]byte("{\"a\":1}\n{\"a\":2}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	z, err := zstd.NewWriter(&zst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write([]byte("{\"a\":3}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	two := gz.String() + gz.String() // gzip of two members
+	p := mustCompile(t, "root r\nrecord r none\nfield a integer")
+	files := writeInput(t, map[string]string{"1.ndjson.gz": gz.String(), "2.ndjson.zst": zst.String(), "3.ndjson": `{"a":4}`,
+		"4.ndjson.gz": two, "5.ndjson.zst": zst.String(), "6.ndjson.gz": gz.String()})
+	got, err := runJob(t, newTestSession(t, 1), &Job{Program: p, Files: files, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values []string
+	for _, r := range got.tables["r"] {
+		values = append(values, strings.Split(r, "|")[1])
+	}
+	if d := cmp.Diff("1 2 3 4 1 2 1 2 3 1 2", strings.Join(values, " ")); d != "" {
+		t.Error(d)
+	}
+	bufs := newReadBuffers()
+	defer bufs.close()
+	for _, c := range []struct{ name, content, want string }{
+		{"1.gz", gz.String()[:12], ""}, {"2.gz", gz.String(), "{\"a\":1}\n{\"a\":2}\n"}, {"3.zst", zst.String()[:8], ""}, {"4.zst", zst.String(), "{\"a\":3}\n"},
+	} {
+		in, err := openInput(writeInput(t, map[string]string{c.name: c.content})[0], "auto", false, bufs)
+		if err != nil {
+			if c.want != "" {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		text, err := io.ReadAll(in.r)
+		in.close()
+		if (err == nil) != (c.want != "") || c.want != "" && string(text) != c.want {
+			t.Errorf("%s: %q %v", c.name, text, err)
 		}
 	}
 }

@@ -88,7 +88,9 @@ type sampler struct {
 }
 
 func (s *sampler) file(ctx context.Context, p *Program, f File, i int, most int64) error {
-	in, err := openInput(f, p.compression, false, newReadBuffers())
+	bufs := newReadBuffers()
+	defer bufs.close()
+	in, err := openInput(f, p.compression, false, bufs)
 	if err != nil {
 		return err
 	}

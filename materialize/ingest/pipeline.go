@@ -211,6 +211,7 @@ func (pl *pipeline) watchdog(quit <-chan struct{}, stalled chan<- error) {
 
 func (pl *pipeline) readFiles(ctx context.Context) error {
 	bufs := newReadBuffers()
+	defer bufs.close()
 	for {
 		i := int(pl.next.Add(1)) - 1
 		if i >= len(pl.j.Files) {

@@ -78,7 +78,6 @@ type input struct {
 	hash   hash.Hash
 	name   string
 	random bool // read by places and not from front to end
-	closer func()
 }
 
 type countingReader struct {
@@ -95,21 +94,50 @@ func (c *countingReader) Read(b []byte) (int, error) {
 // readBuffer is what lies between the file or decompressor and the cursors.
 const readBuffer = 256 << 10
 
-// readBuffers are the buffers of one goroutine that reads file after file: with
-// thousands of small files they would cost more than the reading.
-type readBuffers struct{ raw, plain *bufio.Reader }
+// readBuffers are the buffers and decompressors of one goroutine that reads file
+// after file: with thousands of small files they would cost more than the
+// reading.
+type readBuffers struct {
+	raw, plain *bufio.Reader
+	gzip       *gzip.Reader
+	zstd       *zstd.Decoder
+}
 
 func newReadBuffers() *readBuffers {
 	return &readBuffers{raw: bufio.NewReaderSize(nil, readBuffer)}
 }
 
-// decompressed is the buffer behind a decompressor.
-func (b *readBuffers) decompressed(r io.Reader) *bufio.Reader {
+// decompressed is a reader of what the file in raw holds.
+func (b *readBuffers) decompressed(compression string) (r *bufio.Reader, err error) {
+	var plain io.Reader
+	switch {
+	case compression == "zstd" && b.zstd == nil:
+		b.zstd, err = zstd.NewReader(b.raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		plain = b.zstd
+	case compression == "zstd":
+		err = b.zstd.Reset(b.raw)
+		plain = b.zstd
+	case b.gzip == nil:
+		b.gzip = new(gzip.Reader)
+		fallthrough
+	default:
+		err = b.gzip.Reset(b.raw)
+		plain = b.gzip
+	}
+	if err != nil {
+		return nil, err
+	}
 	if b.plain == nil {
 		b.plain = bufio.NewReaderSize(nil, readBuffer)
 	}
-	b.plain.Reset(r)
-	return b.plain
+	b.plain.Reset(plain)
+	return b.plain, nil
+}
+
+func (b *readBuffers) close() {
+	if b.zstd != nil {
+		b.zstd.Close()
+	}
 }
 
 // openInput opens a file, of which one at a time has the buffers. With hashed,
@@ -124,30 +152,19 @@ func openInput(f File, compression string, hashed bool, bufs *readBuffers) (*inp
 		file.Close()
 		return nil, fmt.Errorf("stat input: %w", err)
 	}
-	in := &input{f: file, raw: &countingReader{r: file}, size: info.Size(), info: info, name: f.Name, closer: func() {}}
+	in := &input{f: file, raw: &countingReader{r: file}, size: info.Size(), info: info, name: f.Name}
 	if hashed {
 		in.hash = sha256.New()
 		in.raw.r = io.TeeReader(file, in.hash)
 	}
 	br := bufs.raw
 	br.Reset(in.raw)
-	switch decideCompression(f.Name, compression, br) {
-	case "gzip":
-		z, err := gzip.NewReader(br)
-		if err != nil {
+	in.r = br
+	if c := decideCompression(f.Name, compression, br); c != "none" {
+		if in.r, err = bufs.decompressed(c); err != nil {
 			file.Close()
 			return nil, in.unreadable(err)
 		}
-		in.r = bufs.decompressed(z)
-	case "zstd":
-		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			file.Close()
-			return nil, in.unreadable(err)
-		}
-		in.r, in.closer = bufs.decompressed(z), z.Close
-	default:
-		in.r = br
 	}
 	return in, nil
 }
@@ -217,7 +234,6 @@ func (in *input) finish() error {
 }
 
 func (in *input) close() {
-	in.closer()
 	in.f.Close()
 }
 
