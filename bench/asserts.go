@@ -64,6 +64,7 @@ type assertionCase struct {
 	tests       int
 	plain       []string // the questions of the bare side; %s is the relation
 	targets     []target
+	note        string
 }
 
 // fullScan reads every value of every column. A count of a column would not
@@ -90,32 +91,52 @@ func valueColumns() (few, bounded [][2]string) {
 	return few, bounded
 }
 
+// someRows is a where that keeps the statistics of files from settling a test.
+const someRows = "quantity < 9"
+
 // valueTests are assertions on those columns, enough of them that the start of
-// a process does not hide their cost.
-func valueTests() string {
+// a process does not hide their cost; where, if it is not empty, holds for each.
+func valueTests(where string) string {
 	few, bounded := valueColumns()
 	front := "columns:\n"
+	if where != "" {
+		where = ", where: '" + where + "'"
+	}
 	for _, c := range few {
-		front += fmt.Sprintf("  %s: {tests: [{accepted_values: {values: %s}}]}\n", c[0], c[1])
+		front += fmt.Sprintf("  %s: {tests: [{accepted_values: {values: %s%s}}]}\n", c[0], c[1], where)
 	}
 	for _, c := range bounded {
-		front += fmt.Sprintf("  %s: {tests: [{range: {min: 0, max: %s}}]}\n", c[0], c[1])
+		front += fmt.Sprintf("  %s: {tests: [{range: {min: 0, max: %s%s}}]}\n", c[0], c[1], where)
 	}
 	return front
 }
 
 // valueQueries are the plain queries that ask the same.
-func valueQueries() []string {
+func valueQueries(where string) []string {
 	few, bounded := valueColumns()
 	var queries []string
+	if where != "" {
+		where = " AND " + where
+	}
 	for _, c := range few {
 		list := strings.ReplaceAll(strings.Trim(c[1], "[]"), ", ", "', '")
-		queries = append(queries, "SELECT count(*) FROM %s WHERE "+c[0]+" NOT IN ('"+list+"')")
+		queries = append(queries, "SELECT count(*) FROM %s WHERE "+c[0]+" NOT IN ('"+list+"')"+where)
 	}
 	for _, c := range bounded {
-		queries = append(queries, "SELECT count(*) FROM %s WHERE "+c[0]+" < 0 OR "+c[0]+" > "+c[1])
+		queries = append(queries, "SELECT count(*) FROM %s WHERE ("+c[0]+" < 0 OR "+c[0]+" > "+c[1]+")"+where)
 	}
 	return queries
+}
+
+// rowTests are assertions that read every row of their columns, and rowQueries
+// the plain queries that ask the same.
+const rowTests = "tests:\n  - expression: net <= gross\n  - expression: gross = price * quantity\n  - matches: {column: note, pattern: '^order note [0-9]+$'}\n"
+
+func rowQueries() []string {
+	return []string{
+		"SELECT count(*) FROM %s WHERE NOT (net <= gross)", "SELECT count(*) FROM %s WHERE NOT (gross = price * quantity)",
+		"SELECT count(*) FROM %s WHERE NOT regexp_matches(note, '^order note [0-9]+$')",
+	}
 }
 
 func assertionCases() []assertionCase {
@@ -125,15 +146,25 @@ func assertionCases() []assertionCase {
 	return []assertionCase{
 		{
 			"not_null of all 17 columns, against a full scan", "tests:\n  - not_null: [" + strings.Join(wideColumns[:], ", ") + "]\n", len(wideColumns),
-			[]string{fullScan()}, []target{cost(cpu, 0.1), cost(wall, 0.1)},
+			[]string{fullScan()}, []target{cost(cpu, 0.1), cost(wall, 0.1)}, "",
 		},
 		{
-			"5 accepted_values and 8 ranges", valueTests(), 13, valueQueries(), []target{cost(cpu, 1.2), cost(wall, 1.2)},
+			"5 accepted_values and 8 ranges", valueTests(""), 13, valueQueries(""), []target{cost(cpu, 1.2), cost(wall, 1.2)},
+			"rbt answers these from footers and dictionaries and starts no engine; the start of either process is most of its figure",
+		},
+		{
+			"the same 13 where " + someRows + ", 2 expressions and a pattern", valueTests(someRows) + rowTests, 16, append(valueQueries(someRows), rowQueries()...),
+			[]target{cost(cpu, 1.2), cost(wall, 1.2)}, "no statistics settle these: each side reads the rows",
 		},
 		{
 			"unique of one column, memory_limit 1GB", "columns:\n  id: {tests: [unique]}\n", 1,
 			[]string{"SELECT count(*) FROM (SELECT id FROM %s GROUP BY id HAVING count(*) > 1)"},
-			[]target{{side: "rbt", metric: peak, max: memoryLimit + memoryRoom}},
+			[]target{{side: "rbt", metric: peak, max: memoryLimit}}, "whole numbers: rbt sets a bit for each",
+		},
+		{
+			"unique of a number and a text, memory_limit 1GB", "tests:\n  - unique: [id, note]\n", 1,
+			[]string{"SELECT count(*) FROM (SELECT id, note FROM %s GROUP BY id, note HAVING count(*) > 1)"},
+			[]target{{side: "rbt", metric: peak, max: memoryLimit + memoryRoom}}, "texts are grouped",
 		},
 	}
 }
@@ -159,7 +190,7 @@ func runAssertions(b *bench) error {
 		}
 		if err := b.compare(comparison{
 			name: c.name + ", " + count(rows, "row"), base: "bare", targets: c.targets,
-			sides: []side{
+			notes: notesOf(c.note), sides: []side{
 				{name: "bare", run: func() (usage, error) { _, u, err := b.ask(dir, "plain", bare); return u, err }},
 				{name: "rbt", run: func() (usage, error) { return b.runTests(project, c.tests) }},
 			},
@@ -171,6 +202,13 @@ func runAssertions(b *bench) error {
 		return err
 	}
 	return b.unitTests()
+}
+
+func notesOf(note string) []string {
+	if note == "" {
+		return nil
+	}
+	return []string{note}
 }
 
 // publishedWide is a project with the wide model published and no test on it.

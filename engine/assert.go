@@ -33,9 +33,11 @@ type check struct {
 	Checked  string
 	Expected string
 	// proof is how it can be shown to hold without a scan; nil where it cannot.
-	// from is what it looks at, the test's where applied.
+	// from is what it looks at, the test's where applied, and set the one column
+	// that must be set in the rows that are looked at; nil where it is not one.
 	proof *proof
 	from  string
+	set   *lake.Column
 }
 
 // Count is the query that gives the number of violations, at most limit where
@@ -78,6 +80,9 @@ func genericCheck(t *project.Test, s subject, parent string, now time.Time) (che
 		return check{}, err
 	}
 	c.proof, c.from = a.proof(c.Checked != ""), a.from
+	if c.Checked != "" && len(a.columns) == 1 {
+		c.set = &a.columns[0]
+	}
 	if c.Checked == "" {
 		c.Checked = "SELECT count(*) FROM " + a.from
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -254,5 +255,32 @@ func TestAsStored(t *testing.T) {
 	got := asStored(kinds, []string{"a", "b", "Up", "some"}, map[string]string{"a": "BIGINT", "b": "BIGINT", "up": "VARCHAR", "some": "DATE"})
 	if diff := cmp.Diff(map[string]bool{"a": true, "b": false, "Up": false, "some": false}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestCountsAreShared asks once how many rows a where leaves, and again where it
+// could not be told.
+func TestCountsAreShared(t *testing.T) {
+	foot := newFooters([]string{"none.parquet"})
+	asked := 0
+	count := func(n int64, err error) func() (int64, error) {
+		return func() (int64, error) {
+			asked++
+			return n, err
+		}
+	}
+	broken := errors.New("cancelled")
+	if _, err := foot.counted("a", count(0, broken)); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	for _, c := range []struct {
+		query string
+		gives int64
+		want  int64
+		asked int
+	}{{"a", 7, 7, 2}, {"a", 8, 7, 2}, {"b", 9, 9, 3}} {
+		if n, err := foot.counted(c.query, count(c.gives, nil)); err != nil || n != c.want || asked != c.asked {
+			t.Errorf("%s: %d after %d questions, %v", c.query, n, asked, err)
+		}
 	}
 }

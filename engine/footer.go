@@ -31,6 +31,26 @@ type footers struct {
 	mu   sync.Mutex
 	read bool
 	all  *footerSums // nil where a file could not be read: the query will say why
+
+	countMu sync.Mutex
+	counts  map[string]int64 // of rows, by the query that counted them
+}
+
+// counted gives what count gave for this query when it was first asked.
+func (f *footers) counted(query string, count func() (int64, error)) (int64, error) {
+	f.countMu.Lock()
+	defer f.countMu.Unlock()
+	if n, ok := f.counts[query]; ok {
+		return n, nil
+	}
+	n, err := count()
+	if err == nil {
+		if f.counts == nil {
+			f.counts = map[string]int64{}
+		}
+		f.counts[query] = n
+	}
+	return n, err
 }
 
 // newFooters gives the footers of files; nil where there are none to read.
