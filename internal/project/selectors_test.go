@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,4 +80,64 @@ func TestSelectorMistakes(t *testing.T) {
 			t.Errorf("%s%s", tt.text, diff)
 		}
 	}
+}
+
+// checkSelectors holds for every text: reading ends, every problem has a place,
+// and a definition says exactly one thing.
+func checkSelectors(t *testing.T, text string) {
+	root, list := yamlText{file: SelectorsFile, text: text, line: 1}.parse()
+	if list != nil || root == nil {
+		return
+	}
+	d := &decoder{file: SelectorsFile}
+	f, ok := d.fields(root, selectorsTable)
+	if !ok {
+		return
+	}
+	selectors := f.selectors()
+	lines := 1 + strings.Count(strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), "\n")
+	for _, problem := range d.diags {
+		if problem.Pos.Line < 1 || problem.Pos.Line > lines {
+			t.Fatalf("%q: %v", text, problem)
+		}
+	}
+	names := map[string]bool{}
+	for _, s := range selectors {
+		if names[s.Name] || s.Name == "" {
+			t.Fatalf("%q: the name %q", text, s.Name)
+		}
+		names[s.Name] = true
+		checkCriterion(t, text, s.Definition)
+	}
+}
+
+func checkCriterion(t *testing.T, text string, c *Criterion) {
+	if c == nil {
+		t.Fatalf("%q: a definition is missing", text)
+	}
+	said := 0
+	for _, is := range []bool{c.Words != "", c.Method != "", c.Union != nil, c.Intersection != nil} {
+		if is {
+			said++
+		}
+	}
+	if said > 1 {
+		t.Fatalf("%q: a definition says %d things: %+v", text, said, *c)
+	}
+	for _, parts := range [][]*Criterion{c.Union, c.Intersection, c.Exclude} {
+		for _, part := range parts {
+			checkCriterion(t, text, part)
+		}
+	}
+}
+
+func FuzzSelectors(f *testing.F) {
+	for _, text := range []string{
+		"selectors: [{name: a, definition: 'tag:x,+m+2 @y'}]", "selectors:\n  - name: a\n    default: true\n    definition: {method: tag, value: x, parents: true, parents_depth: 2}\n",
+		"selectors: [{name: a, definition: {union: [x, {intersection: [y, {tag: z}]}, {exclude: [w]}]}}]",
+		"selectors: [{name: a, definition: {method: '', value: ~, exclude: [&b {tag: x}, *b]}}]", "selectors: {a: 1}", "selectors:\r- {name: a, definition: [x]}\r",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(checkSelectors)
 }
