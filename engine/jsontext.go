@@ -35,7 +35,7 @@ func nestedText(e, typ string, depth int) string {
 		return fmt.Sprintf("array_to_string(list_transform(%s, lambda %s: %s), ',')", list, variable, each)
 	}
 	if elem, ok := elementType(typ); ok {
-		return "'[' || " + joined("CAST("+e+" AS "+elem+"[])", inner(variable, elem)) + " || ']'"
+		return "'[' || " + joined(e, inner(variable, elem)) + " || ']'"
 	}
 	if args, ok := typeArguments(typ, "MAP"); ok && len(args) == 2 {
 		return "'{' || " + joined("map_entries("+e+")", "to_json(CAST("+variable+".key AS VARCHAR)) || ':' || "+inner(variable+".value", args[1])) + " || '}'"
