@@ -114,6 +114,7 @@ func manyCalls(project string, n int) []measuredCall {
 	listWarm := measuredCall{name: "ls, warm", args: []string{"ls"}}
 	warm := measuredCall{name: "plan, warm", args: []string{"plan"}}
 	compile := measuredCall{name: "compile, cold", args: []string{"compile"}, reset: cold}
+	compileWarm := measuredCall{name: "compile, warm", args: []string{"compile"}}
 	check := measuredCall{name: "compile --check", args: []string{"compile", "--check"}, reset: cold}
 	idle := measuredCall{name: "run, nothing to do", args: []string{"run"}}
 	switch {
@@ -121,11 +122,12 @@ func manyCalls(project string, n int) []measuredCall {
 		list.wallS, plan.wallS, listWarm.wallS, warm.wallS = 1, 1, 0.4, 0.4
 		list.peakB, plan.peakB, listWarm.peakB, warm.peakB = 200e6, 200e6, 200e6, 200e6
 		compile.wallS, compile.peakB = 1, 250e6
+		compileWarm.wallS, compileWarm.peakB = 1, 250e6
 	case n == 1000:
 		idle.wallS = 0.5
 		check.wallS = 1
 	}
-	return []measuredCall{list, listWarm, plan, compile, check, warm, idle,
+	return []measuredCall{list, listWarm, plan, compile, compileWarm, check, warm, idle,
 		{name: "run, nothing to do, no cache", args: []string{"run"}, reset: cold}}
 }
 
