@@ -132,15 +132,12 @@ func (t *fileTable) stamps() (map[string]lake.FileStamp, error) {
 // columns that were foreseen, so that it need not be bound again to be known:
 // only to be run.
 func (b *builder) foreseen(st statement) *binding {
-	n, r := b.step.Node, b.run
-	if r.foretold == nil {
+	// What reads more than its relations, a file by its name for one, may find
+	// there what a model of this run has written since.
+	if b.volatile != "" || !b.boundBefore(st) || !b.run.asForeseen(b.step.Node) {
 		return nil
 	}
-	known := r.foretold.bindings[n]
-	if known == nil || known.text != st.text || !r.asForeseen(n) {
-		return nil
-	}
-	return known
+	return b.run.foretold.bindings[b.step.Node]
 }
 
 // asForeseen reports whether all that a model reads came to have the columns over
@@ -176,6 +173,15 @@ func (r *run) relationForeseen(rel *relation) bool {
 	pub, ok, err := r.publishedNode(rel.node)
 	if err != nil || !ok || pub.foreign || pub.damage != nil {
 		return false
+	}
+	if pub.receipt.Form == lake.FormView {
+		// What a view of another run gives depends on what it reads now.
+		r.mu.Lock()
+		built := r.built[rel.node]
+		r.mu.Unlock()
+		if !built || pub.receipt.Volatile != nil || !r.asForeseen(rel.node) {
+			return false
+		}
 	}
 	for _, o := range pub.receipt.Outputs {
 		if o.Relation == rel.name {

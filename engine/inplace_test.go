@@ -1,11 +1,15 @@
 package engine
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"rbt/internal/lake"
 )
 
 // TestOnlyRead: a name is replaced only where each of its places is one at which
@@ -95,4 +99,51 @@ func TestInPlaceErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "models/b.sql:2:3") || !strings.Contains(err.Error(), "Could not convert string 'x' to INT64") {
 		t.Errorf("b: %v", err)
 	}
+}
+
+// TestColumnsAreThoseOfTheRun: what a run changes under a model is seen by it, by
+// whatever way it is read.
+func TestColumnsAreThoseOfTheRun(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"models/a.sql":       "select 1::bigint as k",
+		"models/file.sql":    "-- depends_on: {{ ref('a') }}\nselect * from '{{ var('lake') }}/a.parquet'",
+		"models/v.sql":       "---\nmaterialization: view\n---\nselect * from {{ source('raw', 'o') }}",
+		"models/over.sql":    "select * from {{ ref('v') }}",
+		"models/sources.yml": "sources:\n  - name: raw\n    tables:\n      - name: o\n        path: data/o.csv\n",
+		"data/o.csv":         "x\n1\n",
+	})
+	w.vars = map[string]any{"lake": filepath.ToSlash(filepath.Join(w.dir, "lake"))}
+	w.must(command{})
+	w.write("models/a.sql", "select 1::bigint as k, 'new' as s")
+	w.write("data/o.csv", "x,y\n1,2\n")
+	w.must(command{sel: []string{"a", "file", "over"}})
+	for name, want := range map[string]string{"file": "k BIGINT, s VARCHAR", "over": "x VARCHAR, y VARCHAR"} {
+		var stored, noted []string
+		for _, c := range w.rows("describe from 'LAKE/" + name + ".parquet'")[1:] {
+			cells := strings.Split(c, "|")
+			stored = append(stored, cells[0]+" "+cells[1])
+		}
+		for _, c := range w.receipt(name).Outputs[0].Columns {
+			noted = append(noted, c.Name+" "+c.Type)
+		}
+		if got := strings.Join(stored, ", "); got != want {
+			t.Errorf("%s holds %s, want %s", name, got, want)
+		}
+		if got := strings.Join(noted, ", "); got != want {
+			t.Errorf("the receipt of %s says %s, want %s", name, got, want)
+		}
+	}
+}
+
+func (w *world) receipt(name string) lake.Receipt {
+	w.t.Helper()
+	content, err := os.ReadFile(filepath.Join(w.dir, "lake", ".rbt", "state", name+".json"))
+	var r lake.Receipt
+	if err == nil {
+		err = json.Unmarshal(content, &r)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
 }
