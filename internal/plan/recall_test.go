@@ -349,3 +349,74 @@ func TestRecallWarm(t *testing.T) {
 		t.Errorf("a project with secrets keeps %v", after)
 	}
 }
+
+// TestRecallSurroundings changes, one after the other, all that models see besides
+// their own text, and says that hashes follow.
+func TestRecallSurroundings(t *testing.T) {
+	const head = "name: shop\ntargets: {dev: {lake: lake_dev}, prod: {lake: lake_prod}}\ndefault_target: dev\n"
+	w := newWorld(t, map[string]string{
+		"project.yml":         head + "vars: {tag: t, other: \"{{ env_var('TAG', 'none') }}\"}\n",
+		"macros/m.sql":        "{% macro twice(x) %}{{ x }} * 2{% endmacro %}",
+		"models/var.sql":      "select '{{ var('tag') }}' as t\n",
+		"models/env.sql":      "select '{{ var('other') }}' as t\n",
+		"models/macro.sql":    "select {{ twice(1) }} as t\n",
+		"models/target.sql":   "select '{{ target.name }}' as t\n",
+		"models/f/folder.sql": "select 1 as t\n",
+	})
+	w.env = map[string]string{}
+	o := project.Options{Dir: w.dir, RecallFrom: 1, Env: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }}
+	prints := func(program string) (map[string]Print, int) {
+		o.Program = program
+		p, diags := project.Load(t.Context(), o)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		known := 0
+		for _, m := range p.Models {
+			if _, ok := p.Recall(m); ok {
+				known++
+			}
+		}
+		g, diags := Load(t.Context(), p, &fakeParser{}, Options{NoTexts: true})
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		if err := p.SaveRecall(); err != nil {
+			t.Fatal(err)
+		}
+		return g.Prints(nil), known
+	}
+	before, _ := prints("p")
+	for _, change := range []struct {
+		what string
+		do   func()
+		want string // the node that changes
+	}{
+		{"a variable of project.yml", func() {
+			w.write(map[string]string{"project.yml": head + "vars: {tag: u, other: \"{{ env_var('TAG', 'none') }}\"}\n"})
+		}, "var"},
+		{"a variable of the command line", func() { o.Vars = map[string]any{"tag": "v"} }, "var"},
+		{"the environment", func() { w.env["TAG"] = "some" }, "env"},
+		{"a macro", func() {
+			w.write(map[string]string{"macros/m.sql": "{% macro twice(x) %}{{ x }} + {{ x }}{% endmacro %}"})
+		}, "macro"},
+		{"the target", func() { o.Target = "prod" }, "target"},
+		{"a folder's configuration", func() {
+			w.write(map[string]string{"project.yml": head + "vars: {tag: u, other: \"{{ env_var('TAG', 'none') }}\"}\nfolders: {f: {materialization: view}}\n"})
+		}, "folder"},
+	} {
+		if _, known := prints("p"); known != 5 {
+			t.Fatalf("%s: %d models are recalled before it", change.what, known)
+		}
+		change.do()
+		after, _ := prints("p")
+		var changed []string
+		for id := range Changed(after, before) {
+			changed = append(changed, id)
+		}
+		if diff := cmp.Diff([]string{"model.shop." + change.want}, changed); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", change.what, diff)
+		}
+		before = after
+	}
+}
