@@ -33,7 +33,7 @@ func (p *parser) Scan(sql string) (plan.Scan, error) {
 	if err != nil {
 		return plan.Scan{}, err
 	}
-	scan := plan.Scan{Identifiers: map[string]int{}, Normalized: st.normalised(), Volatile: st.lexicalVolatility()}
+	scan := plan.Scan{Identifiers: map[string]int{}, Normalized: st.normalised(), Volatile: st.lexicalVolatility(), NoModel: st.noModel()}
 	for _, t := range st.tokens {
 		if name, ok := identifier(st.text, t); ok {
 			name = strings.ToLower(name)
@@ -44,6 +44,9 @@ func (p *parser) Scan(sql string) (plan.Scan, error) {
 	}
 	return scan, nil
 }
+
+// Condition reads the text with the token scanner alone.
+func (p *parser) Condition(sql string) error { return checkCondition(sql) }
 
 // close keeps the answers for the next command. A cache that cannot be written
 // costs that command time, and nothing else.

@@ -167,6 +167,19 @@ func checkQueryStart(sql string, body []token) error {
 	return &sqlProblem{code: diag.SQLNotAQuery, offset: body[0].start, msg: "a query must follow the parenthesis"}
 }
 
+// noModel refuses what can be asked and cannot be stored: the engine takes it in
+// FROM only.
+func (s statement) noModel() error {
+	first := s.tokens[0]
+	word := s.text[first.start:first.end]
+	if !strings.EqualFold(word, "describe") && !strings.EqualFold(word, "summarize") {
+		return nil
+	}
+	return &sqlProblem{code: diag.SQLNotAQuery, offset: first.start, width: len(word),
+		msg:  "a model begins with SELECT, FROM, WITH, VALUES, PIVOT or UNPIVOT; this one begins with " + strings.ToUpper(word),
+		hint: "to store what it gives, write `from (" + strings.ToLower(word) + " ...)`"}
+}
+
 func firstRunes(s string, n int) string {
 	r := []rune(s)
 	if len(r) > n {

@@ -51,6 +51,7 @@ type text struct {
 	normalized string
 	refs       []project.Ref // of all relations, where a bare name stands in the text
 	volatile   string
+	noModel    error // as that of Scan
 }
 
 // look reads a rendering. Nothing but the scanner is asked unless a name stands
@@ -60,7 +61,7 @@ func (r *reader) look(c *project.Compiled) (text, diag.List) {
 	if err != nil {
 		return text{}, diag.List{placed(c, err)}
 	}
-	found := text{normalized: scan.Normalized, volatile: scan.Volatile}
+	found := text{normalized: scan.Normalized, volatile: scan.Volatile, noModel: scan.NoModel}
 	if found.normalized == "" {
 		found.normalized = c.SQL
 	}

@@ -165,6 +165,9 @@ func (c *compiler) rendering(ctx context.Context, n *Node, incremental bool) (re
 	found, more := c.reader.look(compiled)
 	n.Refs = slices.Concat(n.Refs, compiled.Refs, found.refs)
 	n.Volatile = cmp.Or(n.Volatile, compiled.Volatile, found.volatile)
+	if found.noModel != nil {
+		more = append(more, placed(compiled, found.noModel))
+	}
 	return rendering{text: found, compiled: compiled}, append(diags, more...)
 }
 

@@ -27,6 +27,9 @@ type Parser interface {
 	// exactly one statement or an error with its byte offset, the identifiers
 	// that occur outside strings and comments, and the comments.
 	Scan(sql string) (Scan, error)
+	// Condition reads a text that will stand in parentheses inside of a query and
+	// refuses one that would end them, or swallow what follows.
+	Condition(sql string) error
 	// Tables gives the table references of a query that are not CTEs in scope,
 	// from DuckDB's own parse tree.
 	Tables(sql string) (Tables, error)
@@ -44,6 +47,8 @@ type Scan struct {
 	// Volatile names the first function or bare name that makes the text never
 	// unchanged; "" if there is none.
 	Volatile string
+	// NoModel says why a text that is a query cannot be a model; nil where it can.
+	NoModel error
 }
 
 // Tables is what DuckDB's parse tree says a query reads.

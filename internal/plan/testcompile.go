@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,7 +24,10 @@ func (c *compiler) test(ctx context.Context, t *TestNode) ([]project.Ref, diag.L
 		return nil, nil
 	}
 	refs := slices.Clone(t.Test.Refs)
-	var diags diag.List
+	diags := c.conditions(t)
+	if len(diags) > 0 {
+		return nil, diags
+	}
 	normalized := ""
 	if t.templated() {
 		compiled, list := c.p.CompileTest(ctx, t.Test, c.options(false))
@@ -62,8 +66,23 @@ func asked(t *project.Test) project.Test {
 	return a
 }
 
-// fragment looks into a condition of a test. A fault in it is left to the
-// engine, which knows the columns that it is about.
+// conditions refuses conditions of a test that would end the parentheses around
+// them, since that would change what is asked. Any other fault is left to the
+// engine, which knows the columns that they are about.
+func (c *compiler) conditions(t *TestNode) diag.List {
+	var diags diag.List
+	for _, sql := range []string{t.Test.Args.SQL, t.Test.Where} {
+		if sql == "" {
+			continue
+		}
+		if err := c.reader.parser.Condition(sql); err != nil {
+			diags = append(diags, faultyCondition(t, err))
+		}
+	}
+	return diags
+}
+
+// fragment looks into a condition of a test.
 func (c *compiler) fragment(t *TestNode, sql string) ([]project.Ref, diag.List) {
 	if sql == "" {
 		return nil, nil
@@ -95,4 +114,18 @@ func (c *compiler) fragment(t *TestNode, sql string) ([]project.Ref, diag.List) 
 		}
 	}
 	return refs, nil
+}
+
+// faultyCondition says at the place of a test what is wrong with a condition of it.
+func faultyCondition(t *TestNode, err error) diag.Diagnostic {
+	d := diag.Errorf(diag.SQLSyntax, t.Test.Pos, "%v", err)
+	var at interface {
+		SQLDiagnostic(diag.Pos) diag.Diagnostic
+	}
+	if errors.As(err, &at) {
+		d = at.SQLDiagnostic(t.Test.Pos)
+		d.Width = 0
+	}
+	d.Msg = fmt.Sprintf("test %s: %s", t.Test.Kind, d.Msg)
+	return d
 }

@@ -239,6 +239,13 @@ func (*fakeParser) Scan(sql string) (Scan, error) {
 	return s, nil
 }
 
+func (*fakeParser) Condition(sql string) error {
+	if i := strings.Index(sql, "BAD"); i >= 0 {
+		return &fakeProblem{i}
+	}
+	return nil
+}
+
 func (*fakeParser) Tables(sql string) (Tables, error) {
 	if strings.Contains(strings.ToLower(sql), "pivot") {
 		return Tables{Refused: true}, nil
@@ -279,5 +286,7 @@ func (wordParser) Scan(sql string) (Scan, error) {
 	}
 	return s, nil
 }
+
+func (wordParser) Condition(string) error { return nil }
 
 func (wordParser) Tables(string) (Tables, error) { return Tables{}, nil }
