@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -97,14 +98,14 @@ func typeNames() []string {
 // locateValue finds the first place of a value that could not be read.
 func (t *fileTable) locateValue(m mark) error {
 	d := dialectOf(t.options)
+	if t.format == "parquet" || t.format == "arrow_ipc" {
+		return t.locateCell(m)
+	}
 	fallback := diag.Errorf(diag.SourceValue, t.pos, "%s, column %s: %q is not %s", t.name, m.column, firstRunes(m.value, 100), m.typ)
 	if t.format == "json" || t.format == "ndjson" {
 		if p, ok := t.locateJSON(m); ok {
 			return p
 		}
-		return fallback
-	}
-	if t.format == "parquet" {
 		return fallback
 	}
 	for _, f := range t.files {
@@ -123,6 +124,17 @@ func (t *fileTable) locateValue(m mark) error {
 		}
 	}
 	return fallback
+}
+
+// locateCell tells of a value of a Parquet file.
+func (t *fileTable) locateCell(m mark) error {
+	file, row, value := splitPlace(m.value)
+	what := fmt.Sprintf("column %s: %q is not %s", m.column, firstRunes(value, 100), m.typ)
+	if file == "" {
+		return diag.Errorf(diag.SourceValue, t.pos, "%s, %s", t.name, what)
+	}
+	return t.problem(diag.SourceValue, file, 0, "row %s, %s", row, what).
+		WithHint("declare a type that holds every value, or none and convert the column in a model")
 }
 
 // valueHint says what may be done about a value that is not of its type.

@@ -95,7 +95,8 @@ func (t *fileTable) scanJSONFiles(ctx context.Context) ([]*jsonFile, error) {
 type jsonColumn struct {
 	name, typ string
 	declared  bool
-	plan      *jsonPlan // of an inferred list or struct with JSON in it
+	tree      *typeTree
+	plan      *jsonPlan // of a list, map or struct with values in it that become text
 	planned   string    // the type by which values are read that were rewritten so
 }
 
@@ -110,7 +111,11 @@ func (t *fileTable) jsonColumns(files []*jsonFile, all *shape) ([]jsonColumn, di
 		if c.Type == "" {
 			columns = append(columns, t.inferred(all, c.Name))
 		} else {
-			columns = append(columns, jsonColumn{name: c.Name, typ: c.Type, declared: true})
+			column := jsonColumn{name: c.Name, typ: c.Type, declared: true, tree: treeOf(c.Type)}
+			if column.tree.nested() {
+				column.plan, column.planned = declaredPlan(column.tree)
+			}
+			columns = append(columns, column)
 		}
 		known[strings.ToLower(c.Name)] = true
 		names = append(names, c.Name)
@@ -144,8 +149,10 @@ func (t *fileTable) jsonColumns(files []*jsonFile, all *shape) ([]jsonColumn, di
 			problems = append(problems, t.problem(diag.SourceColumn, t.files[i], 0, "records have more than %d keys", maxStructKeys).
 				WithHint("declare the columns that you need and write `extra_columns: ignore`"))
 		}
-		for _, c := range t.columns {
-			if f.records > 0 && seen[strings.ToLower(c.Name)] == "" && !f.root.wide {
+		for at, c := range t.columns {
+			if key := seen[strings.ToLower(c.Name)]; key != "" {
+				problems = append(problems, t.innerKeys(t.files[i], columns[at], key, f)...)
+			} else if f.records > 0 && !f.root.wide {
 				problems = append(problems, t.problem(diag.SourceColumn, t.files[i], 0, "the declared column %s is missing: no record has it", c.Name).
 					WithHint("%s", itHas("the records have ", c.Name, f.root.order)))
 			}
@@ -163,7 +170,8 @@ func (t *fileTable) inferred(all *shape, name string) jsonColumn {
 			one.merge(all.fields[key])
 		}
 	}
-	c := jsonColumn{name: name, typ: one.sqlType()}
+	typ := one.sqlType()
+	c := jsonColumn{name: name, typ: typ, tree: treeOf(typ)}
 	if c.typ != "JSON" {
 		c.plan, c.planned = planOf(one)
 	}
@@ -185,9 +193,12 @@ func (t *fileTable) jsonGroups(files []*jsonFile, columns []jsonColumn) ([]*json
 		plans := map[string]*jsonPlan{}
 		for _, c := range columns {
 			key, ok := g.keys[strings.ToLower(c.name)]
-			if ok && f.root.fields[key].loses() && !floatTypes[strings.ToUpper(c.typ)] {
+			if !ok || floatTypes[strings.ToUpper(c.typ)] {
+				continue
+			}
+			if s := f.root.fields[key]; s.loses() || c.tree.respells(s) {
 				quote[key], g.quoted[strings.ToLower(c.name)] = true, true
-				asJSON[key], plans[key] = c.typ == "JSON", c.plan
+				asJSON[key], plans[key] = c.tree.isJSON(), c.plan
 			}
 		}
 		file := t.files[i]

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,6 +80,29 @@ func TestJSONTable(t *testing.T) {
 		{name: "declared column missing", files: nd(`{"ident":1}`), columns: "id: BIGINT", err: "a.ndjson: the declared column id is missing: no record has it [RBT4021]"},
 		{name: "extra ignored", files: nd(`{"id":1,"x":2}`), columns: "id: BIGINT", extra: "ignore", types: "id BIGINT", rows: []string{"1"}},
 		{name: "extra refused", files: nd(`{"id":1,"x":2}`), columns: "id: BIGINT", extra: "error", err: `a.ndjson: the key "x" is not declared [RBT4021]`},
+		{name: "a key inside that its type lacks", files: nd(`{"a":{"x":1}}`, `{"a":{"x":1,"z":2}}`), columns: "a: STRUCT(x BIGINT)", extra: "error",
+			err: "a.ndjson:2: a.z is not declared: the type of the column a has no place for it [RBT4021]"},
+		{name: "a key inside is not kept either", files: nd(`{"a":{"x":1,"z":null}}`), columns: "a: STRUCT(x BIGINT)",
+			err: "a.ndjson:1: a.z is not declared: the type of the column a has no place for it [RBT4021]"},
+		{name: "a key inside, spelled otherwise", files: nd(`{"A":{"X":1}}`), columns: "a: struct (x BIGINT)",
+			err: "a.ndjson:1: a.X is not declared: the type of the column a has no place for it [RBT4021]"},
+		{name: "a key in a list of structs", files: nd(`{"a":[{"x":{"y":1}},{"x":{"z":2}}]}`), columns: "a: STRUCT(x STRUCT(y BIGINT))[]",
+			err: "a.ndjson:1: a[].x.z is not declared: the type of the column a has no place for it [RBT4021]"},
+		{name: "a key in a map of structs", files: nd(`{"a":{"k":{"x":1},"l":{"z":2}}}`), columns: "a: MAP(VARCHAR, STRUCT(x BIGINT))",
+			err: "a.ndjson:1: a[].z is not declared: the type of the column a has no place for it [RBT4021]"},
+		{name: "a key far inside a wide map", files: nd(`{"a":{` + wideKeys(300) + `,"last":{"z":2}}}`), columns: "a: MAP(VARCHAR, STRUCT(x BIGINT))",
+			err: "a.ndjson:1: a[].z is not declared: the type of the column a has no place for it [RBT4021]"},
+		{name: "keys inside left out", files: nd(`{"a":{"x":1,"z":2}}`), columns: "a: STRUCT(x BIGINT)", extra: "ignore", types: "a STRUCT(x BIGINT)", rows: []string{"{'x': 1}"}},
+		{name: "keys of maps and of JSON are values", files: nd(`{"m":{"z":1},"j":{"q":{"z":2}},"s":{"j":{"z":3}}}`), columns: "m: MAP(VARCHAR, BIGINT); j: JSON; s: STRUCT(j JSON)", extra: "error",
+			types: "m MAP(VARCHAR, BIGINT), j JSON, s STRUCT(j JSON)", rows: []string{`{z=1}|{"q":{"z":2}}|{'j': '{"z":3}'}`}},
+		{name: "numbers in texts as they are written", files: nd(`{"v":1.10,"j":1.10,"l":[1.10, "x", null],"s":{"t":-0,"k":{"q": 1.0e0},"d":2.50},"m":{"a":[100.00]}}`, `{"v":"1.10","j":"1.10","l":[],"s":{},"m":{}}`),
+			columns: "v: VARCHAR; j: JSON; l: VARCHAR[]; s: STRUCT(t VARCHAR, k JSON, d DOUBLE); m: MAP(VARCHAR, JSON[])",
+			types:   "v VARCHAR, j JSON, l VARCHAR[], s STRUCT(t VARCHAR, k JSON, d DOUBLE), m MAP(VARCHAR, JSON[])",
+			rows:    []string{`1.10|"1.10"|[]|{'t': NULL, 'k': NULL, 'd': NULL}|{}`, `1.10|1.10|[1.10, x, NULL]|{'t': -0, 'k': '{"q":1.0e0}', 'd': 2.5}|{a=[100.00]}`}},
+		{name: "long decimals in a declared list", files: nd(`{"l":[1.12345678901234567890, 2]}`), columns: "l: DECIMAL(38,20)[]", types: "l DECIMAL(38,20)[]",
+			rows: []string{"[1.12345678901234567890, 2.00000000000000000000]"}},
+		{name: "numbers far inside a wide object", files: nd(`{"j":{` + wideKeys(300) + `,"last":1.10}}`), columns: "j: JSON", types: "j JSON", rows: []string{`{` + wideKeys(300) + `,"last":1.10}`}},
+		{name: "long numbers far inside a wide object", files: nd(`{"j":{` + wideKeys(300) + `,"last":1.12345678901234567890123}}`), types: "j JSON", rows: []string{`{` + wideKeys(300) + `,"last":1.12345678901234567890123}`}},
 		{name: "depth", files: nd(`{"a":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + "}"), types: "a JSON"},
 		{name: "too deep", files: nd(`{"a":` + strings.Repeat("[", 100000)), err: "a.ndjson:1: more than 1000 values lie in each other [RBT4022]"},
 	}
@@ -118,6 +143,42 @@ func TestJSONTable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wideKeys are members of an object, more of them than a STRUCT has fields.
+func wideKeys(n int) string {
+	members := make([]string, n)
+	for i := range members {
+		members[i] = fmt.Sprintf(`"k%d":{"x":1}`, i)
+	}
+	return strings.Join(members, ",")
+}
+
+// TestJSONNumbersAsWritten: in columns that hold texts a number is spelled as in
+// the file.
+func TestJSONNumbersAsWritten(t *testing.T) {
+	s := testSession(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		numbers := rapid.SliceOfN(rapid.StringMatching(`-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,6}0{0,3})?([eE][+-]?[0-9]{1,2})?`), 1, 5).Draw(rt, "numbers")
+		var text strings.Builder
+		var want []string
+		for _, n := range numbers {
+			fmt.Fprintf(&text, `{"v":%[1]s,"j":%[1]s,"l":[%[1]s],"s":{"j":{"q":%[1]s}}}`+"\n", n)
+			want = append(want, fmt.Sprintf(`%[1]s|%[1]s|[%[1]s]|{'j': '{"q":%[1]s}'}`, n))
+		}
+		dir := writeFiles(t, map[string]string{"a.ndjson": text.String()})
+		table := &fileTable{project: &project.Project{Dir: dir}, name: "source s.t", files: []string{filepath.Join(dir, "a.ndjson")}, format: "ndjson",
+			columns: cols("v: VARCHAR; j: JSON; l: VARCHAR[]; s: STRUCT(j JSON)"), extra: "error", tempDir: t.TempDir()}
+		_, rows, err := readTable(s, table)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		slices.Sort(want)
+		slices.Sort(rows)
+		if diff := cmp.Diff(want, rows); diff != "" {
+			rt.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
 }
 
 // readTable gives the types of a table's columns and its sorted rows as text.

@@ -11,7 +11,9 @@ import (
 // whole lists and structs neither keep digits nor escapes.
 type jsonPlan struct {
 	text   bool // the value itself
+	plain  bool // a string is that text already
 	elem   *jsonPlan
+	each   *jsonPlan // values of a map
 	fields map[string]*jsonPlan
 }
 
@@ -50,9 +52,19 @@ func (p *jsonPlan) rewrite(b *bytes.Buffer, value []byte) {
 		b.Write(value)
 		return
 	}
+	if p.text && p.plain && value[0] == '"' {
+		b.Write(value)
+		return
+	}
 	if p.text {
-		encoded, _ := json.Marshal(string(value)) // a string always can
+		var compact bytes.Buffer
+		_ = json.Compact(&compact, value)            // it was scanned before
+		encoded, _ := json.Marshal(compact.String()) // a string always can
 		b.Write(encoded)
+		return
+	}
+	if value[0] != '[' && p.elem != nil || value[0] != '{' && p.elem == nil {
+		b.Write(value) // not of the declared type, which the engine will say
 		return
 	}
 	at := 0
@@ -65,7 +77,11 @@ func (p *jsonPlan) rewrite(b *bytes.Buffer, value []byte) {
 	} else {
 		for _, f := range fieldsOf(value) {
 			b.Write(value[at:f.start])
-			p.fields[f.key].rewrite(b, f.value)
+			if p.each != nil {
+				p.each.rewrite(b, f.value)
+			} else {
+				p.fields[f.key].rewrite(b, f.value)
+			}
 			at = f.end
 		}
 	}

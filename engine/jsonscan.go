@@ -286,8 +286,15 @@ func (s *jsonScanner) object(at *shape) error {
 		}
 		s.pos++
 		s.blank()
-		if err := s.value(field); err != nil {
+		kept := field
+		if kept == nil {
+			kept = &shape{}
+		}
+		if err := s.value(kept); err != nil {
 			return err
+		}
+		if field == nil {
+			at.odd, at.long = at.odd || kept.respelt(), at.long || kept.loses()
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"fmt"
 	"math/big"
 	"strconv"
@@ -35,6 +36,7 @@ type shape struct {
 	beyond   bool
 	inexact  bool // an integer that no double holds
 	long     bool // a fraction with more digits than a double keeps
+	odd      bool // a number that the engine would spell otherwise, or one under a key that is not kept
 	fields   map[string]*shape
 	order    []string
 	wide     bool // too many keys, or keys that differ in case only
@@ -48,6 +50,7 @@ func (s *shape) merge(o *shape) {
 	s.negative = s.negative || o.negative
 	s.digits = max(s.digits, o.digits)
 	s.beyond, s.inexact, s.long, s.wide = s.beyond || o.beyond, s.inexact || o.inexact, s.long || o.long, s.wide || o.wide
+	s.odd = s.odd || o.odd
 	for _, key := range o.order {
 		if f := s.field(key); f != nil {
 			f.merge(o.fields[key])
@@ -88,6 +91,7 @@ func (s *shape) integer(text []byte) {
 	if negative {
 		digits = digits[1:]
 		s.negative = true
+		s.odd = s.odd || digits[0] == '0'
 	}
 	if len(digits) <= 15 { // below 2^53, the common case
 		s.digits = max(s.digits, 53)
@@ -112,12 +116,41 @@ func (s *shape) integer(text []byte) {
 // fraction notes a number with a point or an exponent.
 func (s *shape) fraction(text []byte) {
 	s.kinds |= jsonFraction
+	s.odd = s.odd || !usuallySpelt(text)
 	if len(text) > 17 && significant(text) > 17 {
 		s.long = true
 	}
 	if f, err := strconv.ParseFloat(string(text), 64); err != nil && f != 0 {
 		s.long = true // out of the range of a double
 	}
+}
+
+// usuallySpelt reports whether the engine, which reads a fraction as a double, is
+// sure to spell it as it is written. What is left out is only slower.
+func usuallySpelt(text []byte) bool {
+	const most = 15 // digits that every double keeps
+	whole, part, ok := bytes.Cut(bytes.TrimPrefix(text, []byte("-")), []byte("."))
+	switch {
+	case !ok || len(whole)+len(part) > most || bytes.ContainsAny(part, "eE"):
+		return false
+	case len(part) == 1:
+		return true
+	}
+	return part[len(part)-1] != '0' && (whole[0] != '0' || part[0] != '0')
+}
+
+// respelt reports whether the engine would spell a number at this place or below
+// otherwise than it is written.
+func (s *shape) respelt() bool {
+	if s.odd || s.elem != nil && s.elem.respelt() {
+		return true
+	}
+	for _, key := range s.order {
+		if s.fields[key].respelt() {
+			return true
+		}
+	}
+	return false
 }
 
 // significant counts the digits of a number that matter.

@@ -79,17 +79,18 @@ func (t *fileTable) parquetQuery(ctx context.Context, s *session) (string, error
 	t.asStored = asStored(kinds, names, types)
 	selects := make([]string, len(kinds))
 	for i, k := range kinds {
-		has := map[string]string{}
+		has := map[string]lake.Column{}
 		for _, c := range k.columns {
-			has[strings.ToLower(c.Name)] = c.Name
+			has[strings.ToLower(c.Name)] = c
 		}
+		place := rowPlace(k.columns)
 		exprs := make([]string, len(names))
 		for j, n := range names {
 			lower := strings.ToLower(n)
 			column, ok := has[lower]
 			exprs[j] = "CAST(NULL AS " + types[lower] + ")"
 			if ok {
-				exprs[j] = t.checkedCast(quoteIdent(column), n, types[lower])
+				exprs[j] = t.checkedCast(column, n, types[lower], place)
 			}
 			exprs[j] += " AS " + quoteIdent(n)
 		}
@@ -221,6 +222,8 @@ func (t *fileTable) parquetColumns(kinds []*parquetKind) (names []string, types 
 				types[lower], from[lower] = c.Type, file
 			case typ == "":
 				types[lower], from[lower] = c.Type, file
+			case t.extra != "ignore" && from[lower] == "":
+				problems = append(problems, t.innerFields(file, c, typ)...)
 			case from[lower] != "" && typ != c.Type:
 				problems = append(problems, t.problem(diag.SourceSchema, file, 0, "column %s is %s here and %s in %s", c.Name, c.Type, typ, t.shown(from[lower])).
 					WithHint("declare the column's type"))
@@ -237,6 +240,18 @@ func (t *fileTable) parquetColumns(kinds []*parquetKind) (names []string, types 
 	return names, types, problems
 }
 
+// innerFields finds fields inside of a declared column for which its type has no
+// place: a cast would drop them.
+func (t *fileTable) innerFields(file string, c lake.Column, declared string) diag.List {
+	var problems diag.List
+	paths, _ := treeOf(declared).without(treeOf(c.Type), c.Name)
+	for _, path := range paths {
+		problems = append(problems, t.problem(diag.SourceColumn, file, 0, "%s is not declared: the type of the column %s has no place for it", path, c.Name).
+			WithHint("name it in the type, or write `extra_columns: ignore` to leave it out"))
+	}
+	return problems
+}
+
 func namesOf(columns []lake.Column) []string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
@@ -245,15 +260,42 @@ func namesOf(columns []lake.Column) []string {
 	return names
 }
 
-// checkedCast casts a column to a declared type and raises an error for a value
-// that does not come back when it is cast to its own type again.
-func (t *fileTable) checkedCast(e, column, typ string) string {
-	if t.declaredType(column) != typ || !t.isDeclared(column) {
+// checkedCast casts a column of a file to a declared type and raises an error for
+// a value that does not come back when it is cast to its own type again. Fields
+// for which the declared type has no place are left out before: whoever does not
+// want that was told.
+func (t *fileTable) checkedCast(c lake.Column, column, typ, place string) string {
+	e := quoteIdent(c.Name)
+	if t.declaredType(column) != typ || !t.isDeclared(column) || c.Type == typ {
 		return e
 	}
-	raise := "error(" + quoteText(markStart+t.name+markSep+column+markSep+typ+markSep) + " || CAST(" + e + " AS VARCHAR))"
+	if paths, rest := treeOf(typ).without(treeOf(c.Type), ""); len(paths) > 0 {
+		e = "CAST(" + e + " AS " + rest + ")"
+	}
+	raise := "error(" + quoteText(markStart+t.name+markSep+column+markSep+typ+markSep) + " || " + place + " || CAST(" + e + " AS VARCHAR))"
 	return fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN NULL WHEN cast_to_type(TRY_CAST(%[1]s AS %[2]s), %[1]s) IS NOT DISTINCT FROM %[1]s THEN TRY_CAST(%[1]s AS %[2]s) ELSE %[3]s END",
 		e, typ, raise)
+}
+
+// rowPlace is the SQL text that says in which file, and in which row of it, a value
+// stands, as splitPlace reads it. A column of a file may hide what the engine calls
+// so; then nothing is said.
+func rowPlace(columns []lake.Column) string {
+	for _, c := range columns {
+		if strings.EqualFold(c.Name, "filename") || strings.EqualFold(c.Name, "file_row_number") {
+			return quoteText(markSep + markSep)
+		}
+	}
+	return "filename || " + quoteText(markSep) + " || (file_row_number + 1) || " + quoteText(markSep)
+}
+
+// splitPlace takes a value of a mark apart that rowPlace stands before.
+func splitPlace(text string) (file, row, value string) {
+	parts := strings.SplitN(text, markSep, 3)
+	if len(parts) < 3 {
+		return "", "", text
+	}
+	return parts[0], parts[1], parts[2]
 }
 
 func (t *fileTable) isDeclared(column string) bool {
