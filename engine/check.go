@@ -54,7 +54,7 @@ func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Nod
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	c := &checker{e: e, during: during, names: newCatalog(e.o.Project, g, e.parser, nil).names(), known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}, columns: map[string][]lake.Column{}, tests: testsByNode(g),
-		bindings: map[*plan.Node]*binding{}, sources: map[*plan.Node]*foreseenSource{}}
+		bindings: map[*plan.Node]*binding{}, sources: map[*plan.Node]*foreseenSource{}, missing: map[*plan.Node]error{}}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := c.schemas(ctx, db, g); err != nil {
 		return nil, err
@@ -152,6 +152,7 @@ type checker struct {
 
 	bindings map[*plan.Node]*binding        // of models
 	sources  map[*plan.Node]*foreseenSource // of Parquet files
+	missing  map[*plan.Node]error           // why a source that keeps undeclared columns has no file
 }
 
 func (c *checker) close() error {
@@ -216,6 +217,11 @@ func (c *checker) source(ctx context.Context, s *session, n *plan.Node) error {
 		// that files are missing.
 		if len(n.Source.Columns) == 0 {
 			return nil
+		}
+		if n.Source.ExtraColumns == "keep" {
+			c.mu.Lock()
+			c.missing[n] = err
+			c.mu.Unlock()
 		}
 		table = &fileTable{columns: n.Source.Columns}
 		return c.define(ctx, s, n, n.Source.Group, n.Source.Name, table.typedColumns())
@@ -310,7 +316,7 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 	p := placing{file: n.File, name: n.Name, compiled: compiled, text: st, names: c.names}
 	wrong := func(err error) error {
 		p.columns = c.columnsRead(n)
-		return placeError(err, p)
+		return c.withoutFiles(n, placeError(err, p))
 	}
 	read := c.columnsFor(n)
 	known := &described{}
@@ -347,6 +353,28 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 	defer c.mu.Unlock()
 	c.bindings[n] = &binding{text: st.text, known: known}
 	return columns, nil
+}
+
+// withoutFiles says of a column that is not found that a source has no file
+// which might have it. A run cannot succeed before the file is there, so there
+// the missing file is what is told.
+func (c *checker) withoutFiles(n *plan.Node, err error) error {
+	var d diag.Diagnostic
+	if !errors.As(err, &d) || d.Code != diag.SQLUnknownColumn {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range n.Parents {
+		switch missing := c.missing[p]; {
+		case missing == nil:
+		case c.during != nil:
+			return missing
+		default:
+			d = d.WithNote(p.Source.PathPos, "source %s has no file here: only its declared columns are known", p.Name)
+		}
+	}
+	return d
 }
 
 // columnsRead gives the names of the columns of all that a node reads, each once.
