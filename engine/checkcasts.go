@@ -24,7 +24,7 @@ func (s *session) checkCasts(ctx context.Context, st statement, strict bool) err
 		return err
 	}
 	var tree any
-	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+	if err := json.Unmarshal(treeJSON(text), &tree); err != nil {
 		return fmt.Errorf("read the plan of a query: %w", err)
 	}
 	if p := impossibleCast(tree); p != nil {

@@ -98,7 +98,7 @@ func parseTables(ctx context.Context, d *database, st statement) (plan.Tables, e
 		Position   string
 		Statements []map[string]any
 	}
-	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+	if err := json.Unmarshal(treeJSON(text), &tree); err != nil {
 		return plan.Tables{}, fmt.Errorf("read the parse tree of a query: %w", err)
 	}
 	if tree.Error && tree.Type == "parser" {
@@ -120,6 +120,43 @@ func parseTables(ctx context.Context, d *database, st statement) (plan.Tables, e
 	w := treeWalk{seen: map[plan.TableName]bool{}}
 	w.walk(tree.Statements[0], nil)
 	return w.result(), nil
+}
+
+// treeJSON makes JSON of a tree as the engine writes it: it writes a constant that
+// is no finite number (1e400, or 'nan' in a plan) as a bare Infinity or NaN.
+func treeJSON(text string) []byte {
+	if !strings.Contains(text, "Infinity") && !strings.Contains(text, "NaN") {
+		return []byte(text)
+	}
+	out := make([]byte, 0, len(text))
+	quoted := false
+	for i := 0; i < len(text); {
+		n := 1
+		switch word := notFinite(text[i:]); {
+		case !quoted && word != "":
+			out = append(out, "null"...)
+			i += len(word)
+			continue
+		case quoted && text[i] == '\\':
+			n = 2
+		case text[i] == '"':
+			quoted = !quoted
+		}
+		out = append(out, text[i:i+n]...)
+		i += n
+	}
+	return out
+}
+
+// notFinite gives the number that a text begins with, "" where that is finite or
+// no number.
+func notFinite(text string) string {
+	for _, word := range []string{"Infinity", "-Infinity", "NaN"} {
+		if strings.HasPrefix(text, word) {
+			return word
+		}
+	}
+	return ""
 }
 
 // treeWalk collects what a serialised parse tree reads.

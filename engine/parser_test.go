@@ -47,6 +47,7 @@ func TestTables(t *testing.T) {
 		{"set operations", "from a union all by name from b except from c", []string{"a", "b", "c"}, "", false},
 		{"alias is no table", "select x.i from a as x, b as a", []string{"a", "b"}, "", false},
 		{"comments and strings", "select 'from z' from a -- from y", []string{"a"}, "", false},
+		{"infinite constants", `select 1e400 as x, -1e400 as y, 'Infinity "NaN \' as "Infinity", "a\" from a where z < 1e999`, []string{"a"}, "", false},
 		{"describe", "describe a", []string{"a"}, "", false},
 		{"now", "select now() from a", []string{"a"}, "calls now()", false},
 		{"bare clock", "select current_date from a", []string{"a"}, "reads current_date", false},
