@@ -171,7 +171,7 @@ func (b *builder) previousLoad() (*ingest.Previous, error) {
 	if err != nil || !ok || node.Manifest == nil || node.Receipt.Form != lake.FormIngest {
 		return nil, err
 	}
-	state, ok := node.Manifest.Extra[ingest.StateKey]
+	state, ok := ingest.StateOf(node.Manifest)
 	if !ok {
 		return nil, nil
 	}

@@ -16,6 +16,10 @@ func (p *publication) commitIngest(staged Staged, done *Published) error {
 	m := p.manifest(nil)
 	m.Strategy = lake.StrategyIngest
 	for k, v := range staged.Manifest {
+		if v == nil {
+			delete(m.Extra, k)
+			continue
+		}
 		if m.Extra == nil {
 			m.Extra = map[string]json.RawMessage{}
 		}

@@ -72,8 +72,9 @@ type StagedOutput struct {
 // relation has one output; an ingest has one a table. SQL is set for a view,
 // which has no files.
 //
-// An ingest adds keys of its own to the manifest of the node and figures to its
-// receipt; its relations are called <node>__<table>.
+// An ingest adds keys of its own to the manifest of the node, takes out those
+// whose value is nil, and adds figures to its receipt; its relations are called
+// <node>__<table>.
 type Staged struct {
 	Outputs  []StagedOutput
 	SQL      string

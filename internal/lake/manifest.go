@@ -26,6 +26,10 @@ const (
 	StrategyIngest = "ingest"             // form ingest
 )
 
+// IngestLedger is the table of an ingest that lists the files of its loads; only
+// one that appends has it.
+const IngestLedger = "_ledger"
+
 // documentVersion is the version that this rbt writes into manifests and
 // receipts; a higher one is an error, since its rules are not known here.
 const documentVersion = 1
@@ -276,6 +280,12 @@ func (l *Lake) completeManifest(dir string, m *Manifest) error {
 		m.Columns = joined
 	}
 	return nil
+}
+
+// HasLedger reports whether an append can build upon the loads of this ingest.
+func (m *Manifest) HasLedger() bool {
+	_, ok := m.Tables[IngestLedger]
+	return ok
 }
 
 // Clone returns a copy that shares nothing that Publish changes.

@@ -103,7 +103,7 @@ func (p *Plan) makeSteps() {
 			s.Incremental = n.incremental() && !p.ids.o.FullRefresh && held.Receipt.Form == lake.FormIncremental &&
 				held.Manifest != nil && len(held.Manifest.Parts) > 0 && held.Damage == nil && !held.Foreign
 			s.Appends = s.Incremental || n.materialization() == project.Ingest && n.appends() && !p.ids.o.FullRefresh &&
-				held.Receipt.Form == lake.FormIngest && held.Manifest != nil && held.Damage == nil && !held.Foreign
+				held.Receipt.Form == lake.FormIngest && held.Manifest != nil && held.Manifest.HasLedger() && held.Damage == nil && !held.Foreign
 		}
 	}
 }

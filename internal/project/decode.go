@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -317,6 +318,10 @@ func (f fields) text(name string) string {
 	n := f.node(name)
 	k := f.t.keys[f.key(name)]
 	if n == nil {
+		// In YAML the bare word null is no value; where it is a word of the key, it means itself.
+		if v := f.get(f.key(name)).value; v != nil && v.Value != "" && slices.Contains(k.enum, strings.ToLower(v.Value)) {
+			return strings.ToLower(v.Value)
+		}
 		if k.enum != nil && f.has(name) {
 			f.d.add(diag.Errorf(diag.BadValue, f.pos(name), "%s has no value", f.label(name)).
 				WithHint("allowed: %s", strings.Join(k.enum, ", ")))

@@ -118,7 +118,14 @@ func (b *schemaBuilder) value(k mapKey) schema {
 		return schema{}
 	}
 	if k.enum != nil {
-		return schema{"enum": k.enum}
+		words := make([]any, 0, len(k.enum)+1)
+		for _, w := range k.enum {
+			words = append(words, w)
+			if w == "null" { // which YAML takes for no value
+				words = append(words, nil)
+			}
+		}
+		return schema{"enum": words}
 	}
 	return scalar()
 }

@@ -45,6 +45,9 @@ func TestJSONSchema(t *testing.T) {
 			t.Errorf("the schema of models lacks %s", want)
 		}
 	}
+	if !strings.Contains(strings.Join(strings.Fields(string(text)), ""), `"null",null`) {
+		t.Error("the schema of models lacks null, which type_mismatch takes bare")
+	}
 	if _, err := JSONSchema("nope"); err == nil {
 		t.Error("no error")
 	}

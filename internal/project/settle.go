@@ -116,6 +116,9 @@ func (l *loader) settleNames() {
 			seen[folded(n.name)] = n
 			continue
 		}
+		if n.what == "ingest output" && n.pos.File == first.pos.File {
+			continue // the ingest's own check says which of its names clash, with their places
+		}
 		why := ""
 		if first.name != n.name {
 			why = "; case does not count"

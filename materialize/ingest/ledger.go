@@ -23,7 +23,7 @@ import (
 // ledgerFolder holds the files that were loaded, in the order of their loads. A
 // later row of a path counts instead of an earlier one: it has the times of a
 // file that was touched and found to hold what was loaded.
-const ledgerFolder = "_ledger"
+const ledgerFolder = lake.IngestLedger
 
 func ledgerColumns() []lake.Column {
 	return []lake.Column{

@@ -106,12 +106,13 @@ func (j *Job) merge(ctx context.Context, s materialize.Session, dir string, set 
 		j.stats.Rows[o.Folder] = st.Rows
 		out.Outputs = append(out.Outputs, m.withKept(st))
 	}
+	out.Manifest = map[string]json.RawMessage{StateKey: nil} // what appends before this load kept is not true of it
 	if m.p.appendMode {
 		next, err := m.nextState(prev)
 		if err != nil {
 			return materialize.Staged{}, err
 		}
-		out.Manifest = map[string]json.RawMessage{StateKey: next}
+		out.Manifest[StateKey] = next
 	}
 	return out, nil
 }

@@ -41,6 +41,14 @@ type state struct {
 	Files       int64            `json:"files"`
 }
 
+// StateOf gives the state in a manifest that an append can build upon; false
+// where the published load has none. A state without its ledger is a leftover of
+// loads that another one has replaced.
+func StateOf(m *lake.Manifest) (json.RawMessage, bool) {
+	text, ok := m.Extra[StateKey]
+	return text, ok && m.HasLedger()
+}
+
 // stateFormat is the version of state, ledger and keys that this rbt writes.
 const stateFormat = 1
 
