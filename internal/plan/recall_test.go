@@ -354,8 +354,9 @@ func TestRecallWarm(t *testing.T) {
 // their own text, and says that hashes follow.
 func TestRecallSurroundings(t *testing.T) {
 	const head = "name: shop\ntargets: {dev: {lake: lake_dev}, prod: {lake: lake_prod}}\ndefault_target: dev\n"
+	const folders = "folders: {f: {materialization: \"{{ env_var('KIND', 'table') }}\"}}\n"
 	w := newWorld(t, map[string]string{
-		"project.yml":         head + "vars: {tag: t, other: \"{{ env_var('TAG', 'none') }}\"}\n",
+		"project.yml":         head + folders + "vars: {tag: t, other: \"{{ env_var('TAG', 'none') }}\"}\n",
 		"macros/m.sql":        "{% macro twice(x) %}{{ x }} * 2{% endmacro %}",
 		"models/var.sql":      "select '{{ var('tag') }}' as t\n",
 		"models/env.sql":      "select '{{ var('other') }}' as t\n",
@@ -393,16 +394,18 @@ func TestRecallSurroundings(t *testing.T) {
 		want string // the node that changes
 	}{
 		{"a variable of project.yml", func() {
-			w.write(map[string]string{"project.yml": head + "vars: {tag: u, other: \"{{ env_var('TAG', 'none') }}\"}\n"})
+			w.write(map[string]string{"project.yml": head + folders + "vars: {tag: u, other: \"{{ env_var('TAG', 'none') }}\"}\n"})
 		}, "var"},
 		{"a variable of the command line", func() { o.Vars = map[string]any{"tag": "v"} }, "var"},
 		{"the environment", func() { w.env["TAG"] = "some" }, "env"},
+		// No variable tells this one: the environment itself must.
+		{"the environment of a folder's configuration", func() { w.env["KIND"] = "view" }, "folder"},
 		{"a macro", func() {
 			w.write(map[string]string{"macros/m.sql": "{% macro twice(x) %}{{ x }} + {{ x }}{% endmacro %}"})
 		}, "macro"},
 		{"the target", func() { o.Target = "prod" }, "target"},
 		{"a folder's configuration", func() {
-			w.write(map[string]string{"project.yml": head + "vars: {tag: u, other: \"{{ env_var('TAG', 'none') }}\"}\nfolders: {f: {materialization: view}}\n"})
+			w.write(map[string]string{"project.yml": head + "vars: {tag: u, other: \"{{ env_var('TAG', 'none') }}\"}\nfolders: {f: {materialization: table}}\n"})
 		}, "folder"},
 	} {
 		if _, known := prints("p"); known != 5 {

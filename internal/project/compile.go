@@ -54,6 +54,9 @@ type Compiled struct {
 
 // Compile renders a model. The list holds what is wrong with the template.
 func (p *Project) Compile(ctx context.Context, m *Model, o CompileOptions) (*Compiled, diag.List) {
+	if c := p.drawn.take(m, o); c != nil {
+		return c, nil
+	}
 	r := &rendering{p: p, m: m, o: o}
 	// Parsed trees of ten thousand models would take more memory than all else
 	// that is known of them, and parsing again costs some microseconds.

@@ -51,6 +51,7 @@ func configGet(c *jinja.Call, required bool) (any, error) {
 		return nil, badCall(c, "config.get takes a key")
 	}
 	name, _ := textArg(c.Args[0])
+	r.configured = true
 	if r.m != nil {
 		if v, ok := r.m.Config[name]; ok {
 			return goValue(v), nil
@@ -73,20 +74,27 @@ func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) 
 // configTable is what config() takes: what folders may say too.
 var configTable = newTable("config", "config()", foreignModelKeys, modelKeys()...)
 
-// configureModels evaluates config() in the bodies that call it and merges it
-// with the frontmatter.
+// configureModels parses the bodies, evaluates config() in those that call it and
+// merges it with the frontmatter. Bodies are not parsed earlier, since the trees of
+// all at once take more memory than all else that is known of a project.
 func (l *loader) configureModels() {
 	words := l.configWords()
 	each(len(l.models), func(i int) {
 		mf := l.models[i]
-		if !mf.cfg.enabled || mf.template == nil {
+		if !mf.cfg.enabled || !mf.whole {
+			return
+		}
+		t, list := jinja.Parse(mf.rel, mf.m.Body, mf.m.BodyLine)
+		mf.d.diags = append(mf.d.diags, list...)
+		mf.parsed = t != nil
+		mf.unsteady = mf.unsteady || len(list) > 0
+		if t == nil {
 			return
 		}
 		mf.cfg.fill(mf.m)
 		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(mf.m.Body, w) }) {
-			l.configure(mf)
+			l.configure(mf, t)
 		}
-		mf.template = nil
 	})
 }
 
@@ -115,12 +123,16 @@ func (l *loader) configWords() []string {
 }
 
 // configure renders one model for its config(); it runs beside others.
-func (l *loader) configure(mf *modelFile) {
+func (l *loader) configure(mf *modelFile, t *jinja.Template) {
 	calls := &configCalls{}
 	r := &rendering{p: l.p, m: mf.m, cfg: calls}
-	if _, err := r.render(l.ctx, mf.template); err != nil {
+	res, err := r.render(l.ctx, t)
+	if err != nil {
 		mf.d.diags = append(mf.d.diags, asList(err, diag.Pos{File: mf.rel})...)
 		return
+	}
+	if r.lasting() {
+		mf.drawn = r.compiled(res)
 	}
 	mf.unsteady = mf.unsteady || r.env || r.volatile != ""
 	if len(calls.calls) == 0 {

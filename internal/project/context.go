@@ -24,6 +24,8 @@ type rendering struct {
 	env      bool // the environment was read
 	vars     map[string]bool
 	cfg      *configCalls // while loading: takes what config() says
+	// configured says that the template looked at the configuration of its model.
+	configured bool
 }
 
 type renderingKey struct{}
@@ -78,7 +80,10 @@ func (r *rendering) options() jinja.Options {
 	}
 	if r.m != nil {
 		g["this"] = &Relation{Schema: "main", Name: r.m.Name, This: true}
-		g["model"] = &modelObject{m: r.m, p: r.p}
+		g["model"] = jinja.Lazy(func() any {
+			r.configured = true
+			return &modelObject{m: r.m, p: r.p}
+		})
 	}
 	for i, name := range sortedKeys(r.o.Overrides) {
 		g[overrideGlobal(i)] = r.o.Overrides[name]

@@ -71,7 +71,9 @@ func checkSplit(t interface{ Fatalf(string, ...any) }, text string) {
 		t.Fatalf("%q: parts that are not in the text: %+v", text, s)
 	}
 	before := plain[:len(plain)-len(s.body)]
-	if n := strings.Count(before, "\n"); s.body != "" && n+1 != s.bodyLine {
+	// A lone CR ends a line too.
+	n := strings.Count(before, "\n") + strings.Count(before, "\r") - strings.Count(before, "\r\n")
+	if s.body != "" && n+1 != s.bodyLine {
 		t.Fatalf("%q: the body begins on line %d, not %d", text, n+1, s.bodyLine)
 	}
 }

@@ -53,10 +53,11 @@ type modelFile struct {
 	tests   []*Test
 	units   []*UnitTest
 
-	template *jinja.Template // until config() in it is known
-	parsed   bool            // there was one
-	text     hash            // of the file, where models are recalled
-	recalled bool            // m and tests are what an earlier command made of the same text
+	whole    bool      // the file could be read
+	parsed   bool      // there is a template
+	drawn    *Compiled // what config() was sought in; nil where there is none, or it says nothing of the SQL
+	text     hash      // of the file, where models are recalled
+	recalled bool      // m and tests are what an earlier command made of the same text
 	// unsteady says that something was said about the model, or that what was
 	// loaded depends on the environment or the run.
 	unsteady bool
@@ -106,6 +107,7 @@ func newProject(o Options) *Project {
 		}
 	}
 	p.texts = &texts{virtual: map[string]string{}}
+	p.drawn = &drawn{compiled: map[*Model]*Compiled{}}
 	p.index = &index{nodes: map[string]target{}, sources: map[string]*Source{}}
 	p.env = o.Env
 	if p.env == nil {
@@ -138,6 +140,7 @@ func (l *loader) everything() bool {
 	if p.recall.stale(p.index) {
 		return false
 	}
+	l.keepDrawn()
 	l.settleTests()
 	l.settleUnitTests()
 	l.loadSelectors()
@@ -319,12 +322,7 @@ func (l *loader) loadModel(mf *modelFile) {
 		l.frontmatter(mf)
 		mf.written, mf.front = mf.front.written(), fields{}
 	}
-	if !mf.cfg.enabled {
-		return
-	}
-	t, list := jinja.Parse(mf.rel, mf.m.Body, mf.m.BodyLine)
-	mf.template, mf.parsed = t, t != nil
-	mf.d.diags = append(mf.d.diags, list...)
+	mf.whole = true
 }
 
 // nearFence reports a first line that looks like a fence and is none.

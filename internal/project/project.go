@@ -82,6 +82,7 @@ type Project struct {
 	problems    diag.List
 	targetLakes map[string]string // by target
 	recall      *recall           // nil where nothing is recalled
+	drawn       *drawn
 }
 
 // TargetLake gives the lake of a target as an absolute path; false where the
