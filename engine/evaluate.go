@@ -422,7 +422,7 @@ func (q *asking) sample(ctx context.Context, c check) error {
 	list := make([]string, len(columns))
 	for i, col := range columns {
 		q.result.Columns = append(q.result.Columns, col.Name)
-		list[i] = fmt.Sprintf("CAST(c%d AS VARCHAR)", i)
+		list[i] = textOf(shownAs(fmt.Sprintf("c%d", i), col.Type))
 	}
 	names := make([]string, len(columns))
 	for i := range columns {

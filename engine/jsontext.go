@@ -10,7 +10,7 @@ import (
 // is not and a DECIMAL without its last zeros; and JSON has no infinities. depth
 // tells the variables of nested lists apart.
 func jsonText(e, typ string, depth int) string {
-	asText := "CAST(" + e + " AS VARCHAR)"
+	asText := textOf(e, typ)
 	switch {
 	case typ == "JSON":
 		// A text of that type that is no JSON, as a file may hold it, is a text.

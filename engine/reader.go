@@ -180,7 +180,11 @@ func (v *shower) rows(ctx context.Context) (*Rows, error) {
 				return nil, inFile(v.catalog.unreadable(ctx, v.session, err, v.catalog.named(refs)), n.File)
 			}
 			v.reads = rels
-			return v.read(ctx, "SELECT * FROM "+relationName(rels[0].schema, rels[0].name))
+			rows, err := v.read(ctx, "SELECT * FROM "+relationName(rels[0].schema, rels[0].name))
+			if err != nil {
+				err = v.catalog.explain(err, rels)
+			}
+			return rows, err
 		}
 	}
 	p.compiled = compiled
@@ -253,7 +257,8 @@ func (v *shower) read(ctx context.Context, query string) (*Rows, error) {
 	names, texts := make([]string, len(columns)), make([]string, 0, 2*len(columns))
 	for i, c := range columns {
 		names[i] = fmt.Sprintf("c%d", i)
-		texts = append(texts, "CAST("+names[i]+" AS VARCHAR)", jsonText(names[i], c.Type, 0))
+		value, typ := shownAs(names[i], c.Type)
+		texts = append(texts, textOf(value, typ), jsonText(value, typ, 0))
 	}
 	limit := ""
 	if v.o.Limit > 0 {

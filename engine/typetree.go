@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -88,4 +90,53 @@ func (t *typeTree) without(other *typeTree, at string) (paths []string, rest str
 		parts = append(parts, quoteIdent(name)+" "+typ)
 	}
 	return paths, "STRUCT(" + strings.Join(parts, ", ") + ")"
+}
+
+// wholeDigit is a type with the same values whose decimals have a digit before the
+// point: of DECIMAL(1,1) DuckDB 1.5.6 prints .1, which no JSON reader takes. A
+// decimal of 38 digits has no room for one more.
+func (t *typeTree) wholeDigit() string {
+	switch {
+	case t.elem != nil:
+		return t.elem.wholeDigit() + t.suffix
+	case t.value != nil:
+		return "MAP(" + treeOf(t.key).wholeDigit() + ", " + t.value.wholeDigit() + ")"
+	case len(t.names) > 0:
+		parts := make([]string, len(t.names))
+		for i, name := range t.names {
+			if t.fields[i].text == "" {
+				return t.text // made by row()
+			}
+			parts[i] = quoteIdent(name) + " " + t.fields[i].wholeDigit()
+		}
+		return "STRUCT(" + strings.Join(parts, ", ") + ")"
+	}
+	if m := decimalType.FindStringSubmatch(t.text); m != nil && m[1] == m[2] && m[1] != "38" {
+		scale, _ := strconv.Atoi(m[2])
+		return fmt.Sprintf("DECIMAL(%d,%d)", scale+1, scale)
+	}
+	return t.text
+}
+
+// shownAs is an expression of a type, and its type, whose text is that of its
+// values with a digit before the point of every decimal.
+func shownAs(e, typ string) (shown, as string) {
+	if !strings.Contains(typ, "DECIMAL(") {
+		return e, typ
+	}
+	as = treeOf(typ).wholeDigit()
+	if as == typ {
+		return e, typ
+	}
+	return "CAST(" + e + " AS " + as + ")", as
+}
+
+// textOf is the text of a value. Where its type is a decimal with no room for a
+// digit before the point, the text gets one.
+func textOf(e, typ string) string {
+	text := "CAST(" + e + " AS VARCHAR)"
+	if m := decimalType.FindStringSubmatch(typ); m != nil && m[1] == m[2] && m[1] != "" {
+		return "regexp_replace(" + text + `, '^(-?)\.', '\10.')`
+	}
+	return text
 }
