@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"rbt/internal/diag"
 	"rbt/internal/jinja"
@@ -125,11 +126,11 @@ func (t *Test) madeName() string {
 		clean += "__" + args
 	}
 	if len(clean) > maxTestName {
-		runes := []rune(clean)
-		for len(string(runes)) > maxTestName-9 {
-			runes = runes[:len(runes)-1]
+		end := maxTestName - 9
+		for !utf8.RuneStart(clean[end]) {
+			end--
 		}
-		clean = strings.TrimRight(string(runes), "_") + "_" + shortHash(t.identity())
+		clean = strings.TrimRight(clean[:end], "_") + "_" + shortHash(t.identity())
 	}
 	return clean
 }

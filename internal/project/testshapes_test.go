@@ -206,6 +206,16 @@ select * from {{ ref('m') }}
 	}
 }
 
+// TestTestNamesOfLongLists: a name is cut in one step, between letters, however
+// much there is to cut.
+func TestTestNamesOfLongLists(t *testing.T) {
+	p := good(t, "-- models/m.sql --\n---\ntests:\n  - accepted_values: {column: s1234567, values: ["+strings.Repeat("größe, ", 50_000)+"z]}\n---\nselect 1 as s1234567\n")
+	want := "accepted_values_m_s1234567__" + strings.Repeat("größe_", 10) + "gr_"
+	if got := p.Tests[0].Name; !strings.HasPrefix(got, want) || len(got) != len(want)+8 {
+		t.Errorf("got %q, want %q and eight digits", got, want)
+	}
+}
+
 // TestCompileTest: a test block gets its relation, column and arguments.
 func TestCompileTest(t *testing.T) {
 	p := good(t, `
