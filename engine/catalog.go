@@ -25,6 +25,9 @@ type catalog struct {
 	// published gives what is published of a node, and where.
 	published func(n *plan.Node) (publishedNode, bool, error)
 	relations map[string]*relation // by relationKey
+	// exec runs or keeps statements that define something; nil where the session
+	// at hand runs them.
+	exec func(ctx context.Context, statement string) error
 
 	// sources of Parquet files as they were described before; nil for none.
 	sources map[*plan.Node]*foreseenSource
@@ -298,7 +301,7 @@ func (c *catalog) create(ctx context.Context, s *session, r *relation, query str
 	if err := c.schema(ctx, s, r.schema); err != nil {
 		return err
 	}
-	if err := s.Exec(ctx, "CREATE OR REPLACE VIEW "+relationName(r.schema, r.name)+" AS\n"+query); err != nil {
+	if err := c.run(ctx, s, "CREATE OR REPLACE VIEW "+relationName(r.schema, r.name)+" AS\n"+query); err != nil {
 		if r.table != nil {
 			return r.table.explain(err)
 		}
@@ -307,6 +310,14 @@ func (c *catalog) create(ctx context.Context, s *session, r *relation, query str
 	r.version++
 	r.bound, r.parents, r.plain, r.footers, r.columns = true, parents, plain, nil, nil
 	return nil
+}
+
+// run runs a statement that defines something.
+func (c *catalog) run(ctx context.Context, s *session, statement string) error {
+	if c.exec != nil {
+		return c.exec(ctx, statement)
+	}
+	return s.Exec(ctx, statement)
 }
 
 // rowsOfFiles reports whether each row of a query is a row of one of the files.
@@ -356,7 +367,7 @@ func (c *catalog) schema(ctx context.Context, s *session, name string) error {
 	if c.schemas[strings.ToLower(name)] {
 		return nil
 	}
-	if err := s.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+quoteIdent(name)); err != nil {
+	if err := c.run(ctx, s, "CREATE SCHEMA IF NOT EXISTS "+quoteIdent(name)); err != nil {
 		return err
 	}
 	c.schemas[strings.ToLower(name)] = true
