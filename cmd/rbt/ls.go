@@ -20,7 +20,8 @@ func newLsCommand(sys *system) commandSpec {
 		Command: &cli.Command{
 			Name: "ls", Aliases: []string{"list"}, Usage: "list what the project holds, or what a selection means",
 			Description: `Prints names, one a line, in alphabetical order: models and seeds, and what else
---resource-type names. It writes nothing but target/cache.`,
+--resource-type names. A selection that holds neither lists its tests and sources. It writes
+nothing but target/cache.`,
 			Flags: flags(selectFlags(), []cli.Flag{
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORM`: name, path or json (one object a line)"},
 			}, commonFlags()),
@@ -66,8 +67,12 @@ func runLs(ctx context.Context, sys *system, o lsOptions) error {
 	if err != nil {
 		return err
 	}
+	entries := lsEntries(selection, len(o.resourceTypes) > 0)
+	if asked := len(o.selected) > 0 || o.selector != ""; asked && len(entries) == 0 {
+		entries = lsEntries(selection, true)
+	}
 	var out strings.Builder
-	for _, e := range lsEntries(selection, len(o.resourceTypes) > 0) {
+	for _, e := range entries {
 		line := e.Name
 		switch o.output {
 		case "path":

@@ -112,6 +112,9 @@ func stepName(s *plan.Step) string {
 // planText prints the steps as a table: number, what, node, why.
 func planText(p *plan.Plan) string {
 	if len(p.Steps) == 0 {
+		if tests := len(p.Late) + len(p.UnitTests); tests > 0 {
+			return fmt.Sprintf("No nodes. %s on what is published.\n", count(int64(tests), "test"))
+		}
 		return "Nothing to do.\n"
 	}
 	var b strings.Builder

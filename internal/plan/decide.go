@@ -106,6 +106,8 @@ func pendingReason(parents []string) string {
 	switch len(parents) {
 	case 1:
 		return "if " + parents[0] + " changes"
+	case 2:
+		return "if " + parents[0] + " or 1 other parent changes"
 	default:
 		return fmt.Sprintf("if %s or %d other parents change", parents[0], len(parents)-1)
 	}

@@ -119,7 +119,7 @@ func TestIngest(t *testing.T) {
 	}
 	w.files["crystals"] = map[string]lake.FileStamp{"raw/x.ndjson": {Size: 2}}
 	if diff := cmp.Diff("crystals run: source file raw/x.ndjson changed\nb run_if_parents_change: if crystals__tags changes\n"+
-		"c run_if_parents_change: if crystals or 1 other parents change\n", lines(w.plan())); diff != "" {
+		"c run_if_parents_change: if crystals or 1 other parent changes\n", lines(w.plan())); diff != "" {
 		t.Error(diff)
 	}
 	w.content["crystals__tags"] = "same"
