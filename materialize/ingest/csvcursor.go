@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"rbt/internal/diag"
@@ -68,6 +69,17 @@ func (t *tap) cut(from, to int64) []byte {
 	t.buf = append(t.buf[:0], t.buf[to-t.start:]...)
 	t.start = to
 	return text
+}
+
+// text skips the empty lines at the front of what lies between two offsets: they
+// are no rows.
+func (t *tap) text(from, to int64) int64 {
+	for i, c := range t.buf[from-t.start : to-t.start] {
+		if c != '\n' && c != '\r' {
+			return from + int64(i)
+		}
+	}
+	return from
 }
 
 // swapped gives the CSV reader, which knows one quote only, the file's own in
@@ -130,9 +142,10 @@ func (d csvDialect) cell(text string) string {
 	return string(b)
 }
 
-// newCSVCursor reads the header. root is what a row is; nil where the type of a
-// record is decided by one of its fields.
-func newCSVCursor(in *input, file int, shift uint, size int, root *recType, d csvDialect) (cursor, error) {
+// newCSVCursor reads the header. The program's root is what a row is; nil where
+// the type of a record is decided by one of its fields.
+func newCSVCursor(in *input, file int, shift uint, size int, p *Program) (cursor, error) {
+	root, d := p.root, p.csv
 	c := &csvCursor{in: in, file: file, shift: shift, size: size, tap: &tap{r: in.r}, dialect: d}
 	if head, _ := in.r.Peek(3); bytes.Equal(head, bom) {
 		in.r.Discard(3)
@@ -164,21 +177,38 @@ func newCSVCursor(in *input, file int, shift uint, size int, root *recType, d cs
 	for i := range header {
 		header[i] = d.cell(header[i])
 	}
+	if err := c.named(header, root); err != nil {
+		return nil, err
+	}
+	if p.unknown != unknownCapture && len(root.node.entries) > 0 && !slices.ContainsFunc(c.columns, func(col csvColumn) bool { return col.known }) {
+		return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name, Line: 1}, "no column of the header is declared, not even %q", header[0]).
+			WithHint("columns are separated by %q here: under `input`, options: {delimiter: \";\"} says what else does, and header: false that there is no header", string(c.r.Comma))
+	}
+	return c, nil
+}
+
+// named takes the columns as the header names them.
+func (c *csvCursor) named(header []string, root *recType) error {
+	at := diag.Pos{File: c.in.name, Line: 1}
 	seen := map[string]bool{}
 	c.tree = &csvNode{}
 	for i, name := range header {
+		if strings.Contains(name, "\r") {
+			return diag.Errorf(diag.IngestInput, at, "the lines of the file end in a carriage return alone").
+				WithHint("write them with line feeds; what is the header now holds %q", name)
+		}
 		if seen[name] {
-			return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name, Line: 1}, "the column %q stands twice in the header", name)
+			return diag.Errorf(diag.IngestInput, at, "the column %q stands twice in the header", name)
 		}
 		seen[strings.Clone(name)] = true
 		path, column := csvTarget(&root.shape, root.node, strings.Clone(name))
 		c.columns = append(c.columns, column)
 		if !c.tree.put(path, i) {
-			return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name, Line: 1}, "the column %q names a value inside another column", name)
+			return diag.Errorf(diag.IngestInput, at, "the column %q names a value inside another column", name)
 		}
 	}
 	c.width = len(header)
-	return c, nil
+	return nil
 }
 
 // positional takes the root's fields for the columns of a file without header.
@@ -283,6 +313,7 @@ func (c *csvCursor) next(ctx context.Context, ch *chunk) error {
 			break
 		}
 		to := c.skew + c.r.InputOffset()
+		from = c.tap.text(from, to)
 		if err != nil {
 			var pe *csv.ParseError
 			if !errors.As(err, &pe) {

@@ -204,6 +204,25 @@ func TestCSVRows(t *testing.T) {
 
 	_, err = run("root r\nrecord r none\nfield v integer", "v,v\n1,2\n")
 	wantDiag(t, err, diag.IngestInput, "a.csv:1", `the column "v" stands twice`)
+	// A header that is cut at the wrong places would make every row a record of nothing.
+	_, err = run("root r\nrecord r\nfield id integer\nfield v varchar", "id;v\n1;x\n")
+	wantDiag(t, err, diag.IngestInput, "a.csv:1", `no column of the header is declared, not even "id;v"`)
+	_, err = run("root r\nrecord r\nfield id integer\nfield v varchar", "\xff\xfei\x00d\x00\n\x001\x00\n\x00")
+	wantDiag(t, err, diag.IngestInput, "a.csv:1", `no column of the header is declared`)
+	_, err = run("root r\nrecord r\nfield id integer\nfield v varchar", "id,v\r1,x\r2,y\r")
+	wantDiag(t, err, diag.IngestInput, "a.csv:1", `the lines of the file end in a carriage return alone`)
+	got, err = run("root r\nunknown_fields capture\nrecord r none\nfield id integer", "a,b\n1,x\n")
+	if err != nil || len(got.tables["r"]) != 1 {
+		t.Errorf("what is captured needs no declaration: %v", err)
+	}
+	// A row begins behind the empty lines before it.
+	got, err = run("root r\nrecord r none\nfield id integer\nfield v varchar", "id,v\n\n\r\nx,y\n\n1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.want(t, map[string][]string{"_rejects": {
+		"a.csv|4|8|4|∅|id|type_mismatch|a string where INTEGER is declared|x,y",
+		"a.csv|6|13|2|∅|∅|syntax|the row has 1 cells, the header 2|1"}})
 	for _, empty := range []string{"", "v\n", "\xEF\xBB\xBF"} {
 		if got, err = run("root r\nrecord r none\nfield v integer", empty); err != nil || len(got.tables["r"]) != 0 {
 			t.Errorf("%q: %v", empty, err)

@@ -287,7 +287,7 @@ func openCursor(ctx context.Context, in *input, i int, shift uint, size int, p *
 	case "json":
 		return newDocCursor(in, i, shift, size, p.recordPath), nil
 	case "csv":
-		return newCSVCursor(in, i, shift, size, p.root, p.csv)
+		return newCSVCursor(in, i, shift, size, p)
 	case "arrow_ipc":
 		return newArrowCursor(in, i, shift, size)
 	default:
