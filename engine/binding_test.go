@@ -91,7 +91,7 @@ func TestPreparedColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(test.text, err)
 		}
-		got, err := s.bindQuery(ctx, st, read)
+		got, err := s.bindQuery(ctx, st, !st.plain() || st.untyped(read))
 		if err != nil {
 			t.Fatal(test.text, err)
 		}
@@ -231,6 +231,52 @@ func TestUntimed(t *testing.T) {
 		}
 		if err := s.checkCasts(ctx, st, false); err != nil && test.untimed {
 			t.Errorf("%s: %v", test.text, err)
+		}
+	}
+}
+
+// TestJoins: where the tokens show that nothing is joined by conditions, the plan
+// has none, so that no text can be taken for a number in one.
+func TestJoins(t *testing.T) {
+	ctx, s := context.Background(), bindingSession(t)
+	for _, test := range []struct {
+		text  string
+		joins bool
+	}{
+		{"with p as (select * from t) select k, (i + 3) as x from p where k > 10", false},
+		{"with p as materialized (select * from t) select k from (from p) as q where (k = 1 or s = 'a')", false},
+		{"select t.k from t, o where t.i = o.k", false},
+		{"select k from t union all select k from o", false},
+		{"select k from t except select k from o", false},
+		{"select t.k from t join o on t.s = o.k", true},
+		{"select t.k from t left join o using (k)", true},
+		{"select k from t where i in (select k from o)", true},
+		{"select k from t where exists (select 1 from o where o.k = t.s)", true},
+		{"select k from t where s = (select max(k) from o)", true},
+		{"select (select max(k) from o where o.k = t.s) as m from t", true},
+		{"select coalesce((from o select max(k)), 1) as m from t", true},
+		{"select k from t where s >= all (select k from o)", true},
+		{"select k + ((with q as (from o) select max(k) from q)) as m from t", true},
+	} {
+		st, err := oneQuery(test.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := st.joins(); got != test.joins || !st.plain() {
+			t.Errorf("%s: joins %v, want %v; plain %v", test.text, got, test.joins, st.plain())
+		}
+		plan := ""
+		if err := s.Query(ctx, "select cast(json_serialize_plan("+quoteText(test.text)+") as varchar)", func(v []any) error {
+			plan, _ = v[0].(string)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(plan, `"error":true`) {
+			t.Fatalf("%s: %s", test.text, plan)
+		}
+		if strings.Contains(plan, `"conditions":[{`) && !test.joins {
+			t.Errorf("%s: the plan has conditions: %s", test.text, plan)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 
 	"rbt/internal/lake"
@@ -110,4 +111,21 @@ func (s statement) untimed(columns []lake.Column) bool {
 		}
 	}
 	return true
+}
+
+// joins reports whether the engine may join relations of a plain text by
+// conditions: for a join that is written, or a query that stands for a value.
+func (s statement) joins() bool {
+	if s.mentions("join", "in", "exists", "using") {
+		return true
+	}
+	queries := []string{"select", "from", "with", "values", "("}
+	relations := []string{"as", "materialized", "from"}
+	for i := range s.tokens {
+		// Behind AS of WITH and behind FROM a query in parentheses is a relation.
+		if s.callAt(i) && 0 < i && i+1 < len(s.tokens) && slices.Contains(queries, s.wordAt(i+1)) && !slices.Contains(relations, s.wordAt(i-1)) {
+			return true
+		}
+	}
+	return false
 }
