@@ -255,7 +255,7 @@ func TestJoins(t *testing.T) {
 		{"select k from t where s = (select max(k) from o)", true},
 		{"select (select max(k) from o where o.k = t.s) as m from t", true},
 		{"select coalesce((from o select max(k)), 1) as m from t", true},
-		{"select k from t where s >= all (select k from o)", true},
+		{"select k from t where i >= all (select k from o)", true},
 		{"select k + ((with q as (from o) select max(k) from q)) as m from t", true},
 	} {
 		st, err := oneQuery(test.text)
