@@ -201,6 +201,31 @@ func withoutRelations(c *project.Compiled) string {
 	return string(out)
 }
 
+// readsThis refuses a text of a model without increments that reads what {{ this }}
+// names: nothing is ever published that it could read. In comments and strings the
+// name does no harm.
+func (r *reader) readsThis(name string, c *project.Compiled) diag.List {
+	with, err := r.parser.Scan(c.SQL)
+	if err != nil {
+		return nil // told already
+	}
+	at, ok := with.Identifiers[strings.ToLower(name)]
+	for _, s := range c.Result.Spans {
+		rel, is := s.Value.(*project.Relation)
+		if !ok || !is || !rel.This || at < s.Start || at >= s.End {
+			continue
+		}
+		pos, callers, _ := c.Result.Locate(s.Start)
+		d := diag.Errorf(diag.SQLUnknownTable, pos, "{{ this }} of %s is read, and nothing is published that it could read", name).
+			WithHint("{{ this }} stands inside {%% if is_incremental() %%} of an incremental model")
+		for _, caller := range callers {
+			d = d.WithNote(caller, "called here")
+		}
+		return diag.List{d}
+	}
+	return nil
+}
+
 // placed gives an error about rendered SQL the place in the user's file that
 // made that part of the text.
 func placed(c *project.Compiled, err error) diag.Diagnostic {

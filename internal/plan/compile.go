@@ -168,6 +168,9 @@ func (c *compiler) rendering(ctx context.Context, n *Node, incremental bool) (re
 	if found.noModel != nil {
 		more = append(more, placed(compiled, found.noModel))
 	}
+	if compiled.This && !n.incremental() {
+		more = append(more, c.reader.readsThis(n.Name, compiled)...)
+	}
 	return rendering{text: found, compiled: compiled}, append(diags, more...)
 }
 
