@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -60,6 +61,9 @@ func realMain(argv []string, sys *system) int {
 func execute(ctx context.Context, argv []string, sys *system) error {
 	if len(argv) == 1 && (argv[0] == "--version" || argv[0] == "-v" || argv[0] == "-V") {
 		argv = []string{"version"}
+	}
+	if len(argv) > 0 && argv[0] == "help" {
+		argv = append(slices.Clone(argv[1:]), "--help")
 	}
 	specs := commands(sys)
 	list := make([]*cli.Command, len(specs))
