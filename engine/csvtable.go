@@ -181,7 +181,7 @@ func (t *fileTable) csvColumns(groups []*csvGroup, d csvDialect) ([]string, diag
 				continue
 			}
 			problems = append(problems, t.problem(diag.SourceColumn, file, 1+d.skip, "the declared column %s is missing", c.Name).
-				WithHint("%s", headerHint(c.Name, g.header, d)))
+				WithHint("%s", t.missingHint(file, c.Name, headerHint(c.Name, g.header, d))))
 		}
 	}
 	return names, problems
@@ -213,6 +213,17 @@ func printable(name string) string {
 		return strconv.Quote(name)
 	}
 	return name
+}
+
+// missingHint is the hint about a column that a file lacks, or what a folder whose
+// name looks like that column has to do with it.
+func (t *fileTable) missingHint(file, column, otherwise string) string {
+	for _, folder := range strings.Split(t.shown(file), "/") {
+		if name, _, ok := strings.Cut(folder, "="); ok && strings.EqualFold(name, column) {
+			return fmt.Sprintf("the folder %s makes no column: take %s out of the declaration, and where it is needed write the value into the files", folder, column)
+		}
+	}
+	return otherwise
 }
 
 // itHas says which columns a file has that misses one, the likeliest first.

@@ -154,7 +154,7 @@ func (t *fileTable) jsonColumns(files []*jsonFile, all *shape) ([]jsonColumn, di
 				problems = append(problems, t.innerKeys(t.files[i], columns[at], key, f)...)
 			} else if f.records > 0 && !f.root.wide {
 				problems = append(problems, t.problem(diag.SourceColumn, t.files[i], 0, "the declared column %s is missing: no record has it", c.Name).
-					WithHint("%s", itHas("the records have ", c.Name, f.root.order)))
+					WithHint("%s", t.missingHint(t.files[i], c.Name, itHas("the records have ", c.Name, f.root.order))))
 			}
 		}
 	}

@@ -233,7 +233,7 @@ func (t *fileTable) parquetColumns(kinds []*parquetKind) (names []string, types 
 		for _, c := range t.columns {
 			if !seen[strings.ToLower(c.Name)] {
 				problems = append(problems, t.problem(diag.SourceColumn, file, 0, "the declared column %s is missing", c.Name).
-					WithHint("%s", itHas("the file has ", c.Name, namesOf(k.columns))))
+					WithHint("%s", t.missingHint(file, c.Name, itHas("the file has ", c.Name, namesOf(k.columns)))))
 			}
 		}
 	}
