@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"rbt/internal/diag"
 )
@@ -35,6 +36,7 @@ type arrowCursor struct {
 	shift   uint
 	size    int
 	batches batches
+	texts   []textual
 	batch   arrow.RecordBatch
 	writers []jsonWriter
 	row     int
@@ -54,7 +56,7 @@ func newArrowCursor(in *input, file int, shift uint, size int) (cursor, error) {
 	if err != nil {
 		return nil, in.unreadable(err)
 	}
-	return newBatchCursor(in, file, shift, size, r, r.Schema())
+	return newBatchCursor(in, file, shift, size, r, r.Schema(), nil)
 }
 
 // parquetBatch is how many rows of a Parquet file are decoded at once.
@@ -74,18 +76,51 @@ func newParquetCursor(ctx context.Context, in *input, i int, shift uint, size in
 		return nil, in.unreadable(err)
 	}
 	in.random = true
-	return newBatchCursor(in, i, shift, size, r, r.Schema())
+	return newBatchCursor(in, i, shift, size, r, r.Schema(), textualFields(fr.Manifest.Fields, pf.MetaData().Schema))
 }
 
-func newBatchCursor(in *input, file int, shift uint, size int, b batches, schema *arrow.Schema) (cursor, error) {
-	c := &arrowCursor{in: in, file: file, shift: shift, size: size, batches: b}
+// textual says of a column of bytes what Parquet knows of it and Arrow does not:
+// that it holds texts, and whether these are JSON. Of a nested column the parts
+// say it.
+type textual struct {
+	isText, isJSON bool
+	parts          []textual
+}
+
+// part is what is known of the i-th column inside a nested one.
+func (t textual) part(i int) textual {
+	if i < len(t.parts) {
+		return t.parts[i]
+	}
+	return textual{}
+}
+
+func textualFields(fields []pqarrow.SchemaField, s *schema.Schema) []textual {
+	out := make([]textual, len(fields))
+	for i, f := range fields {
+		if !f.IsLeaf() {
+			out[i].parts = textualFields(f.Children, s)
+			continue
+		}
+		switch s.Column(f.ColIndex).LogicalType().(type) {
+		case schema.JSONLogicalType:
+			out[i] = textual{isText: true, isJSON: true}
+		case schema.EnumLogicalType:
+			out[i].isText = true
+		}
+	}
+	return out
+}
+
+func newBatchCursor(in *input, file int, shift uint, size int, b batches, columns *arrow.Schema, texts []textual) (cursor, error) {
+	c := &arrowCursor{in: in, file: file, shift: shift, size: size, batches: b, texts: texts}
 	seen := map[string]bool{}
-	for _, f := range schema.Fields() {
+	for i, f := range columns.Fields() {
 		if seen[f.Name] {
 			return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "the column %q stands twice in the file", f.Name)
 		}
 		seen[f.Name] = true
-		if err := arrowReadable(f.Type); err != nil {
+		if err := arrowReadable(f.Type, c.text(i)); err != nil {
 			return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "the column %q cannot be read: %v", f.Name, err)
 		}
 	}
@@ -93,6 +128,8 @@ func newBatchCursor(in *input, file int, shift uint, size int, b batches, schema
 }
 
 func (c *arrowCursor) broken() []reject { return nil }
+
+func (c *arrowCursor) text(column int) textual { return textual{parts: c.texts}.part(column) }
 
 func (c *arrowCursor) next(ctx context.Context, ch *chunk) error {
 	*ch = chunk{file: c.file, data: ch.data[:0], base: int64(c.file)<<c.shift + c.pos, spans: ch.spans[:0], raw: ch.raw[:0]}
@@ -110,7 +147,7 @@ func (c *arrowCursor) next(ctx context.Context, ch *chunk) error {
 			c.batch, c.row = c.batches.RecordBatch(), 0
 			c.writers = c.writers[:0]
 			for i := range int(c.batch.NumCols()) {
-				c.writers = append(c.writers, writerOf(c.batch.Column(i)))
+				c.writers = append(c.writers, writerOf(c.batch.Column(i), c.text(i)))
 			}
 			continue
 		}
@@ -149,15 +186,15 @@ func (c *arrowCursor) object(dst []byte) []byte {
 type jsonWriter func(dst []byte, row int) []byte
 
 // arrowReadable refuses types that have no exact JSON form here.
-func arrowReadable(t arrow.DataType) error {
+func arrowReadable(t arrow.DataType, as textual) error {
 	switch t := t.(type) {
 	case *arrow.DictionaryType:
-		return arrowReadable(t.ValueType)
+		return arrowReadable(t.ValueType, as)
 	case arrow.ListLikeType:
-		return arrowReadable(t.Elem())
+		return arrowReadable(t.Elem(), as.part(0))
 	case *arrow.StructType:
-		for _, f := range t.Fields() {
-			if err := arrowReadable(f.Type); err != nil {
+		for i, f := range t.Fields() {
+			if err := arrowReadable(f.Type, as.part(i)); err != nil {
 				return fmt.Errorf("%s: %w", f.Name, err)
 			}
 		}
@@ -176,7 +213,11 @@ func arrowReadable(t arrow.DataType) error {
 		if t.(arrow.ExtensionType).ExtensionName() == "arrow.uuid" {
 			return nil
 		}
-		return arrowReadable(t.(arrow.ExtensionType).StorageType())
+		return arrowReadable(t.(arrow.ExtensionType).StorageType(), as)
+	case arrow.BINARY, arrow.LARGE_BINARY, arrow.BINARY_VIEW:
+		if as.isText {
+			return nil
+		}
 	}
 	return fmt.Errorf("its type %s has no form in JSON", t)
 }
@@ -191,17 +232,20 @@ func nullable(a arrow.Array, w jsonWriter) jsonWriter {
 }
 
 // writerOf picks how the values of an array are written.
-func writerOf(a arrow.Array) jsonWriter {
+func writerOf(a arrow.Array, as textual) jsonWriter {
 	switch a := a.(type) {
 	case *array.Struct:
-		return nullable(a, structWriter(a))
+		return nullable(a, structWriter(a, as))
 	case *array.Dictionary:
-		values := writerOf(a.Dictionary())
+		values := writerOf(a.Dictionary(), as)
 		return nullable(a, func(dst []byte, row int) []byte { return values(dst, a.GetValueIndex(row)) })
 	case array.ExtensionArray:
-		return writerOf(a.Storage())
+		if a.ExtensionType().ExtensionName() == "arrow.json" {
+			as = textual{isText: true, isJSON: true}
+		}
+		return writerOf(a.Storage(), as)
 	case array.ListLike:
-		values := writerOf(a.ListValues())
+		values := writerOf(a.ListValues(), as.part(0))
 		return nullable(a, func(dst []byte, row int) []byte {
 			from, to := a.ValueOffsets(row)
 			dst = append(dst, '[')
@@ -241,24 +285,37 @@ func writerOf(a arrow.Array) jsonWriter {
 	case *array.FixedSizeBinary:
 		return nullable(a, func(dst []byte, row int) []byte { return appendUUID(dst, a.Value(row)) })
 	}
-	return nullable(a, plainWriter(a))
+	return nullable(a, plainWriter(a, as))
 }
 
 // plainWriter writes what Arrow prints as JSON has it: integers, decimals,
 // booleans, and texts.
-func plainWriter(a arrow.Array) jsonWriter {
+func plainWriter(a arrow.Array, as textual) jsonWriter {
+	text := func(row int) string { return strings.Clone(a.ValueStr(row)) }
 	switch a.DataType().ID() {
 	case arrow.STRING, arrow.LARGE_STRING, arrow.STRING_VIEW:
-		return func(dst []byte, row int) []byte { return appendJSONString(dst, strings.Clone(a.ValueStr(row))) }
+	case arrow.BINARY, arrow.LARGE_BINARY, arrow.BINARY_VIEW:
+		b := a.(interface{ Value(int) []byte })
+		text = func(row int) string { return string(b.Value(row)) }
+	default:
+		return func(dst []byte, row int) []byte { return append(dst, a.ValueStr(row)...) }
 	}
-	return func(dst []byte, row int) []byte { return append(dst, a.ValueStr(row)...) }
+	return func(dst []byte, row int) []byte {
+		s := text(row)
+		if as.isJSON {
+			if _, ok := validJSON([]byte(s)); ok {
+				return append(dst, s...)
+			}
+		}
+		return appendJSONString(dst, s)
+	}
 }
 
-func structWriter(a *array.Struct) jsonWriter {
+func structWriter(a *array.Struct, as textual) jsonWriter {
 	t := a.DataType().(*arrow.StructType)
 	fields := make([]jsonWriter, a.NumField())
 	for i := range fields {
-		fields[i] = writerOf(a.Field(i))
+		fields[i] = writerOf(a.Field(i), as.part(i))
 	}
 	return func(dst []byte, row int) []byte {
 		dst = append(dst, '{')

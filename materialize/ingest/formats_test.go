@@ -230,6 +230,41 @@ func TestCSVRows(t *testing.T) {
 	}
 }
 
+// TestTextsThatParquetCallsOtherwise: JSON columns hold values, not their text,
+// at any depth, and the words of an ENUM are texts; other bytes are refused.
+func TestTextsThatParquetCallsOtherwise(t *testing.T) {
+	s := newTestSession(t, 1)
+	write := func(query string) File {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "a.parquet")
+		if _, err := s.CopyTo(context.Background(), query, path, nil); err != nil {
+			t.Fatal(err)
+		}
+		return File{Path: path, Name: "a.parquet"}
+	}
+	const src = "root r\nrecord r none\nfield a bigint\nfield e varchar\nfield j json\nref o o\nchild xs json\nrecord o\nfield k bigint\nfield j json path=s.j"
+	f := write(`SELECT 1 AS a, 'red'::ENUM('red', 'blue') AS e, '{"b": [1.0, null, "x"]}'::JSON AS j, '{"k": 7}'::JSON AS o, ['1'::JSON, '"y"', NULL] AS xs
+		UNION ALL SELECT 2, NULL, 'null', NULL, []`)
+	got, err := runJob(t, s, &Job{Program: mustCompile(t, src), Files: []File{f}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.want(t, map[string][]string{
+		"r":        {`1|1|red|{"b":[1.0,null,"x"]}|1|3|true|1|a.parquet|1`, "2|2|∅|∅|∅|0|true|1|a.parquet|2"},
+		"o":        {"1|7|∅|false|1|a.parquet|1"},
+		"xs":       {"1|0|1", `1|1|"y"`, "1|2|∅"},
+		"_rejects": nil,
+	})
+	f = write(`SELECT 1 AS a, {'j': '[2]'::JSON} AS o, {'s': {'j': '3'::JSON}} AS p`)
+	got, err = runJob(t, s, &Job{Program: mustCompile(t, "root r\nrecord r none\nfield j json path=o.j\nfield k bigint path=p.s.j"), Files: []File{f}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.want(t, map[string][]string{"r": {"1|[2]|3|true|1|a.parquet|1"}})
+	_, err = runJob(t, s, &Job{Program: mustCompile(t, src), Files: []File{write("SELECT 'x'::BLOB AS a")}})
+	wantDiag(t, err, diag.IngestInput, "a.parquet", `the column "a" cannot be read: its type binary has no form in JSON`)
+}
+
 func TestNaNFromColumnarMetadata(t *testing.T) {
 	s := newTestSession(t, 1)
 	dir := t.TempDir()
