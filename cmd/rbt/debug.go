@@ -53,8 +53,12 @@ func runDebug(ctx context.Context, sys *system, o commonOptions) error {
 	if err != nil {
 		return err
 	}
+	// A target folder that cannot be made is told by the checks.
+	made, _ := mkdirAll(s.p.TargetDir)
+	defer removeEmpty(made)
 	defer s.close()
 	checks := s.facts()
+	checks = append(checks, s.checkEngine(ctx))
 	checks = append(checks, s.checkFolder("target folder", s.p.TargetDir, "artifacts and spilled data go there; choose another with --target-path"))
 	for _, dir := range s.outputFolders() {
 		checks = append(checks, s.checkFolder("lake folder", dir, "rbt publishes there; choose another with lake: in project.yml"))
@@ -100,16 +104,13 @@ func (c check) write(b *strings.Builder, p palette) bool {
 }
 
 func (s *session) facts() []check {
-	threads, memory := "one a core, at most 8", "80%"
+	threads := "one a core, at most 8"
 	if s.p.Engine.Threads > 0 {
 		threads = fmt.Sprint(s.p.Engine.Threads)
 	}
-	if s.p.Engine.MemoryLimit != "" {
-		memory = s.p.Engine.MemoryLimit
-	}
 	return []check{
 		{name: "rbt", found: fmt.Sprintf("%s, %s %s/%s", rbtVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)},
-		{name: "engine", found: fmt.Sprintf("DuckDB %s, memory limit %s, %s", engine.Version(), memory, count(int64(runtime.NumCPU()), "core"))},
+		{name: "engine", found: fmt.Sprintf("DuckDB %s, %s", engine.Version(), count(int64(runtime.NumCPU()), "core"))},
 		{name: "project", found: fmt.Sprintf("%s in %s", s.p.Name, filepath.Join(s.p.Dir, "project.yml"))},
 		{name: "target", found: fmt.Sprintf("%s, lake %s", s.p.Target, s.p.LakeDir)},
 		{name: "nodes at once", found: threads},
@@ -118,6 +119,23 @@ func (s *session) facts() []check {
 			count(int64(len(s.p.Sources)), "source table"), count(int64(len(s.p.Tests)), "test"),
 		}, ", ")},
 	}
+}
+
+// checkEngine starts the SQL engine with the settings of the project.
+func (s *session) checkEngine(ctx context.Context) check {
+	c := check{name: "memory"}
+	limits, err := s.engine.Limits(ctx)
+	if err != nil {
+		c.err, c.help = errors.New(message(err)), "the SQL engine does not start, and a run would not either"
+		return c
+	}
+	limit := "80%"
+	if s.p.Engine.MemoryLimit != "" {
+		limit = s.p.Engine.MemoryLimit
+	}
+	c.found = fmt.Sprintf("%s (memory_limit %s), %s; what does not fit is spilled to %s",
+		limits.Memory, limit, count(limits.Threads, "engine thread"), limits.SpillFolder)
+	return c
 }
 
 // outputFolders are the folders of the lake in which models are published, as
@@ -139,11 +157,7 @@ func (s *session) outputFolders() []string {
 func (s *session) checkFolder(name, dir, help string) check {
 	c := check{name: name, found: dir + ": write, fsync, rename and link work", help: help}
 	made, err := mkdirAll(dir)
-	defer func() {
-		for _, d := range made {
-			_ = os.Remove(d)
-		}
-	}()
+	defer removeEmpty(made)
 	if err == nil {
 		err = probe(lake.OS(), dir)
 	}
@@ -166,6 +180,13 @@ func mkdirAll(dir string) ([]string, error) {
 		made = append(made, d)
 	}
 	return made, os.MkdirAll(dir, 0o777)
+}
+
+// removeEmpty removes folders that mkdirAll made, as far as nothing lies in them.
+func removeEmpty(dirs []string) {
+	for _, d := range dirs {
+		_ = os.Remove(d)
+	}
 }
 
 // errNoLinks says that a file system has no hard links; probe returns it.
