@@ -1,6 +1,7 @@
 package project
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func (r *rendering) now(by string) time.Time {
 }
 
 func callNow(c *jinja.Call) (any, error) {
-	return moment{seen(c).now("modules.datetime.datetime.now")}, nil
+	return moment{t: seen(c).now("modules.datetime.datetime.now")}, nil
 }
 
 func midnight(t time.Time) time.Time {
@@ -95,7 +96,7 @@ func numbers(c *jinja.Call, names []string, def []int) ([]int, error) {
 			}
 		}
 	}
-	return out, kwargsOnly(c, "it", append(names, "tzinfo")...)
+	return out, kwargsOnly(c, "it", slices.Concat(names, []string{"tzinfo"})...)
 }
 
 var clockParts = []string{"year", "month", "day", "hour", "minute", "second", "microsecond"}
@@ -109,12 +110,12 @@ func callDatetime(c *jinja.Call) (any, error) {
 }
 
 // exactTime refuses the 31st of April and the like, which Go would move.
-func exactTime(c *jinja.Call, n []int) (any, error) {
+func exactTime(c *jinja.Call, n []int) (moment, error) {
 	t := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*1000, time.UTC)
 	if n[0] < 1 || n[0] > 9999 || t.Month() != time.Month(n[1]) || t.Day() != n[2] || t.Hour() != n[3] || t.Minute() != n[4] || t.Second() != n[5] {
-		return nil, badCall(c, "there is no such time")
+		return moment{}, badCall(c, "there is no such time")
 	}
-	return moment{t}, nil
+	return moment{t: t}, nil
 }
 
 func callDate(c *jinja.Call) (any, error) {
@@ -126,7 +127,7 @@ func callDate(c *jinja.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return day{v.(moment).t}, nil
+	return day{v.t}, nil
 }
 
 func callFromTimestamp(c *jinja.Call) (any, error) {
@@ -137,7 +138,7 @@ func callFromTimestamp(c *jinja.Call) (any, error) {
 	if !ok {
 		return nil, badCall(c, "fromtimestamp takes a whole number of seconds")
 	}
-	return moment{time.Unix(n, 0).UTC()}, nil
+	return moment{t: time.Unix(n, 0).UTC()}, nil
 }
 
 // isoLayouts are the forms that fromisoformat takes.
@@ -151,7 +152,7 @@ func callFromISO(c *jinja.Call) (any, error) {
 	text, _ := textArg(c.Args[0])
 	for _, layout := range isoLayouts {
 		if t, err := time.Parse(layout, text); err == nil {
-			return moment{t.UTC()}, nil
+			return moment{t.UTC(), strings.HasSuffix(layout, "Z07:00")}, nil
 		}
 	}
 	return nil, badCall(c, "%q is no time in ISO format", text)
@@ -174,7 +175,7 @@ func callStrptime(c *jinja.Call) (any, error) {
 	if err != nil {
 		return nil, badCall(c, "%q does not have the format %q", text, format)
 	}
-	return moment{t.UTC()}, nil
+	return moment{t.UTC(), strings.Contains(layout, "-0700")}, nil
 }
 
 // goParts are the directives of strptime with the layout of Go that reads the

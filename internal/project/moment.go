@@ -2,7 +2,6 @@ package project
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -11,8 +10,13 @@ import (
 	"rbt/internal/jinja"
 )
 
-// moment is a time as templates see it: Python's datetime in UTC.
-type moment struct{ t time.Time }
+// moment is a time as templates see it: Python's datetime in UTC. Of zoned ones
+// the zone is known and printed; those that templates make have none, as in
+// Python.
+type moment struct {
+	t     time.Time
+	zoned bool
+}
 
 // String prints it as Python does.
 func (m moment) String() string { return m.iso(" ") }
@@ -22,7 +26,10 @@ func (m moment) iso(sep string) string {
 	if us := m.t.Nanosecond() / 1000; us != 0 {
 		s += fmt.Sprintf(".%06d", us)
 	}
-	return s + "+00:00"
+	if m.zoned {
+		s += "+00:00"
+	}
+	return s
 }
 
 // Attr gives parts and methods of a datetime.
@@ -49,7 +56,7 @@ func (m moment) Attr(name string) (any, bool) {
 	case "timestamp":
 		return method(func() any { return float64(m.t.UnixMicro()) / 1e6 }), true
 	case "astimezone":
-		return method(func() any { return m }), true
+		return method(func() any { return moment{m.t, true} }), true
 	case "replace":
 		return jinja.Func(func(c *jinja.Call) (any, error) {
 			t := m.t
@@ -57,10 +64,14 @@ func (m moment) Attr(name string) (any, bool) {
 			if err != nil {
 				return nil, err
 			}
-			return exactTime(c, n)
+			v, err := exactTime(c, n)
+			if err != nil {
+				return nil, err
+			}
+			return moment{v.t, m.zoned}, nil
 		}), true
 	}
-	return dateAttr(m.t, name)
+	return dateAttr(m.t, m.zoned, name)
 }
 
 // method is a function without arguments.
@@ -89,14 +100,14 @@ func (d day) Attr(name string) (any, bool) {
 			if err != nil {
 				return nil, err
 			}
-			return day{v.(moment).t}, nil
+			return day{v.t}, nil
 		}), true
 	}
-	return dateAttr(d.t, name)
+	return dateAttr(d.t, false, name)
 }
 
 // dateAttr gives what dates and datetimes share.
-func dateAttr(t time.Time, name string) (any, bool) {
+func dateAttr(t time.Time, zoned bool, name string) (any, bool) {
 	switch name {
 	case "year":
 		return int64(t.Year()), true
@@ -117,7 +128,7 @@ func dateAttr(t time.Time, name string) (any, bool) {
 			if !ok {
 				return nil, badCall(c, "strftime takes a text")
 			}
-			out, bad := strftime(t, format)
+			out, bad := strftime(t, zoned, format)
 			if bad != "" {
 				return nil, diag.Errorf(diag.TemplateUnsupported, c.Pos, "strftime does not know %s", bad)
 			}
@@ -127,8 +138,9 @@ func dateAttr(t time.Time, name string) (any, bool) {
 	return nil, false
 }
 
-// strftime formats a time as Python does in the C locale.
-func strftime(t time.Time, format string) (out, bad string) {
+// strftime formats a time as Python does in the C locale; without a zone %z and
+// %Z are nothing.
+func strftime(t time.Time, zoned bool, format string) (out, bad string) {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' || i+1 == len(format) {
@@ -140,6 +152,9 @@ func strftime(t time.Time, format string) (out, bad string) {
 		if directive == '-' && i+1 < len(format) {
 			i++
 			directive, plain = format[i], true
+		}
+		if !zoned && (directive == 'z' || directive == 'Z') {
+			continue
 		}
 		part, ok := timePart(t, directive)
 		if !ok {
@@ -189,147 +204,4 @@ func timePart(t time.Time, directive byte) (string, bool) {
 		return pad2((t.YearDay() + 6 - int(t.Weekday()+6)%7) / 7), true
 	}
 	return "", false
-}
-
-// reObject gives match, search, sub, findall, split and escape of Python's re
-// for the patterns that both languages read alike.
-func reObject() *object {
-	pattern := func(c *jinja.Call, n int) (*regexp.Regexp, []string, error) {
-		if len(c.Args) != n {
-			return nil, nil, badCall(c, "it takes %d texts", n)
-		}
-		texts := make([]string, n)
-		for i, a := range c.Args {
-			s, ok := textArg(a)
-			if !ok {
-				return nil, nil, badCall(c, "it takes texts")
-			}
-			texts[i] = s
-		}
-		re, err := regexp.Compile(texts[0])
-		if err != nil {
-			return nil, nil, badCall(c, "the pattern %q is not supported: %s", texts[0], strings.TrimPrefix(err.Error(), "error parsing regexp: "))
-		}
-		return re, texts, nil
-	}
-	find := func(whole, start bool) jinja.Func {
-		return func(c *jinja.Call) (any, error) {
-			re, texts, err := pattern(c, 2)
-			if err != nil {
-				return nil, err
-			}
-			m := re.FindStringSubmatchIndex(texts[1])
-			if m == nil || start && m[0] != 0 || whole && m[1] != len(texts[1]) {
-				return nil, nil
-			}
-			return &found{re: re, text: texts[1], at: m}, nil
-		}
-	}
-	return &object{name: "re", attrs: map[string]any{
-		"match": find(false, true), "fullmatch": find(true, true), "search": find(false, false),
-		"sub": jinja.Func(func(c *jinja.Call) (any, error) {
-			re, texts, err := pattern(c, 3)
-			if err != nil {
-				return nil, err
-			}
-			return re.ReplaceAllString(texts[2], groupReference.ReplaceAllString(strings.ReplaceAll(texts[1], "$", "$$"), "$${$1}")), nil
-		}),
-		"findall": jinja.Func(func(c *jinja.Call) (any, error) {
-			re, texts, err := pattern(c, 2)
-			if err != nil {
-				return nil, err
-			}
-			return foundAll(re, texts[1]), nil
-		}),
-		"split": jinja.Func(func(c *jinja.Call) (any, error) {
-			re, texts, err := pattern(c, 2)
-			if err != nil {
-				return nil, err
-			}
-			return goValue(re.Split(texts[1], -1)), nil
-		}),
-		"escape": jinja.Func(func(c *jinja.Call) (any, error) {
-			if len(c.Args) != 1 {
-				return nil, badCall(c, "escape takes a text")
-			}
-			return regexp.QuoteMeta(printed(c.Args[0])), nil
-		}),
-	}}
-}
-
-// groupReference is Python's \1 in a replacement.
-var groupReference = regexp.MustCompile(`\\(\d)`)
-
-// foundAll gives findall: whole matches, the one group, or tuples of groups.
-func foundAll(re *regexp.Regexp, text string) *jinja.List {
-	out := jinja.NewList()
-	for _, m := range re.FindAllStringSubmatch(text, -1) {
-		switch len(m) {
-		case 1:
-			out.Append(m[0])
-		case 2:
-			out.Append(m[1])
-		default:
-			groups := make(jinja.Tuple, len(m)-1)
-			for i, g := range m[1:] {
-				groups[i] = g
-			}
-			out.Append(groups)
-		}
-	}
-	return out
-}
-
-// found is a match of a pattern.
-type found struct {
-	re   *regexp.Regexp
-	text string
-	at   []int
-}
-
-// String gives the whole match.
-func (f *found) String() string { return f.text[f.at[0]:f.at[1]] }
-
-func (f *found) group(i int) any {
-	if i < 0 || 2*i+1 >= len(f.at) || f.at[2*i] < 0 {
-		return nil
-	}
-	return f.text[f.at[2*i]:f.at[2*i+1]]
-}
-
-// Attr gives group, groups, start and end.
-func (f *found) Attr(name string) (any, bool) {
-	switch name {
-	case "group":
-		return jinja.Func(func(c *jinja.Call) (any, error) {
-			if len(c.Args) == 0 {
-				return f.String(), nil
-			}
-			switch n := c.Args[0].(type) {
-			case int64:
-				if n < 0 || n > int64(f.re.NumSubexp()) {
-					return nil, badCall(c, "the pattern has no group %d", n)
-				}
-				return f.group(int(n)), nil
-			case string:
-				if i := f.re.SubexpIndex(n); i > 0 {
-					return f.group(i), nil
-				}
-			}
-			return nil, badCall(c, "the pattern has no such group")
-		}), true
-	case "groups":
-		return method(func() any {
-			out := jinja.Tuple{}
-			for i := 1; 2*i < len(f.at); i++ {
-				out = append(out, f.group(i))
-			}
-			return out
-		}), true
-	case "start":
-		return method(func() any { return int64(f.at[0]) }), true
-	case "end":
-		return method(func() any { return int64(f.at[1]) }), true
-	}
-	return nil, false
 }

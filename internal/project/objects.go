@@ -159,7 +159,7 @@ func goValue(v any) any {
 // run to run.
 type clock struct{ r *rendering }
 
-func (c *clock) touch() moment { return moment{c.r.now("run_started_at")} }
+func (c *clock) touch() moment { return moment{c.r.now("run_started_at"), true} }
 
 // String prints the time as Python does.
 func (c *clock) String() string { return c.touch().String() }

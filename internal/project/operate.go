@@ -9,7 +9,7 @@ import (
 func (m moment) Operate(op string, other any, swapped bool) (any, bool, error) {
 	switch o := timeOf(other).(type) {
 	case span:
-		return shifted(op, o, swapped, func(d time.Duration) any { return moment{m.t.Add(d)} })
+		return shifted(op, o, swapped, func(d time.Duration) any { return moment{m.t.Add(d), m.zoned} })
 	case moment:
 		if op == "-" && !swapped {
 			return span{m.t.Sub(o.t)}, true, nil

@@ -140,7 +140,7 @@ func fromEngine(v any) any {
 	case []byte:
 		return string(v)
 	case time.Time:
-		return moment{v.UTC().Round(0)}
+		return moment{v.UTC().Round(0), true}
 	case []any:
 		out := jinja.NewList()
 		for _, item := range v {
