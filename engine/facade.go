@@ -52,7 +52,7 @@ type Engine struct {
 	db     *database
 	temp   *tempFolder // of db
 	closed bool
-	stuck  bool // a query that cannot be interrupted still runs
+	stuck  bool // a query that cannot be interrupted or a publish still runs
 	opened bool
 
 	eventMu sync.Mutex
@@ -91,6 +91,15 @@ func (e *Engine) Close() error {
 	db := e.db
 	e.db = nil
 	return errors.Join(db.Close(), e.temp.remove())
+}
+
+// Outlived reports whether a cancelled run ended while something of it still ran:
+// a query that cannot be interrupted, or a publish that waits for the disk. Both
+// end with the process, and until then nobody else may write to the lake.
+func (e *Engine) Outlived() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stuck
 }
 
 // Opened reports whether the database was opened: a command that finds nothing

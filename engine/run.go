@@ -305,7 +305,16 @@ func (r *run) step(ctx context.Context, worker int, s *plan.Step) jobResult {
 	if err != nil || commit == nil {
 		return end(err)
 	}
+	r.publishing(s, started)
 	return jobResult{rest: func() jobResult { return end(commit()) }}
+}
+
+// publishing notes that only the publish of a step is left to do.
+func (r *run) publishing(s *plan.Step, begun NodeResult) {
+	begun.Notes = []string{"it was being published, and the disk did not answer in time: the next run finds the old version or the new one"}
+	r.mu.Lock()
+	r.begun[s.Number-1] = &begun
+	r.mu.Unlock()
 }
 
 func (r *run) total() int { return len(r.plan.Steps) + len(r.plan.Late) + len(r.plan.UnitTests) }
@@ -396,11 +405,13 @@ func (r *run) abandon(_ context.Context, stuck []int) {
 		n := newNodeResult(s)
 		r.mu.Lock()
 		if begun := r.begun[i]; begun != nil {
-			n.Worker, n.Started, n.Elapsed = begun.Worker, begun.Started, r.e.o.Now().Sub(begun.Started)
+			n.Worker, n.Started, n.Elapsed, n.Notes = begun.Worker, begun.Started, r.e.o.Now().Sub(begun.Started), begun.Notes
 		}
 		r.mu.Unlock()
 		n.Status = StatusCancelled
-		n.Notes = []string{"its query could not be interrupted and ends with the process"}
+		if n.Notes == nil {
+			n.Notes = []string{"its query could not be interrupted and ends with the process"}
+		}
 		r.finished(s, n)
 		names = append(names, s.Node.Display())
 	}

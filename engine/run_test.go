@@ -28,6 +28,7 @@ type world struct {
 	mu     sync.Mutex
 	vars   map[string]any
 	env    map[string]string
+	last   *Engine // of the last command
 }
 
 func newWorld(t testing.TB, files map[string]string) *world {
@@ -63,6 +64,8 @@ type command struct {
 	events       func(Event)
 	progress     time.Duration
 	trace        bool
+	fs           lake.FS // nil: that of the machine
+	grace        time.Duration
 }
 
 // do loads, plans and runs; the diagnostics of a project that cannot be loaded
@@ -82,12 +85,16 @@ func (w *world) do(c command) (*Result, error) {
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	l, err := lake.Open(p.LakeDir, lake.OS())
+	fsys := c.fs
+	if fsys == nil {
+		fsys = lake.OS()
+	}
+	l, err := lake.Open(p.LakeDir, fsys)
 	if err != nil {
 		return nil, err
 	}
 	w.events = nil
-	e, err := Open(ctx, Options{Project: p, Lake: l, ProgressEvery: c.progress, Trace: c.trace, Now: func() time.Time { return w.now }, Events: func(ev Event) {
+	e, err := Open(ctx, Options{Project: p, Lake: l, ProgressEvery: c.progress, Grace: c.grace, Trace: c.trace, Now: func() time.Time { return w.now }, Events: func(ev Event) {
 		w.mu.Lock()
 		w.events = append(w.events, ev)
 		w.mu.Unlock()
@@ -98,6 +105,7 @@ func (w *world) do(c command) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.last = e
 	defer e.Close()
 	lock, err := l.Lock(ctx, lake.LockOptions{Now: w.now})
 	if err != nil {

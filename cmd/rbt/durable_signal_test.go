@@ -187,6 +187,10 @@ func TestSignals(t *testing.T) {
 				t.Errorf("ended with %s", o)
 			}
 			says(t, o.stdout+o.stderr, tc.says)
+			held, err := os.ReadFile(d.path("lake/.rbt/lock"))
+			if stuck := tc.node == "deaf"; err != nil || stuck != (len(held) > 0) {
+				t.Errorf("what still runs must keep the lake locked to the end of the process: %q, %v", held, err)
+			}
 			state, nodes := d.runResults()
 			want := map[string]string{"first": nodes["first"], tc.node: "skipped cancelled while it ran", "after_it": tc.after}
 			if diff := cmp.Diff(want, nodes); state != "cancelled" || !strings.HasPrefix(nodes["first"], "success") || diff != "" {

@@ -153,7 +153,12 @@ func (w *workspace) build(ctx context.Context, o runOptions, command string, arg
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Release() }()
+	defer func() {
+		if s.engine.Outlived() {
+			lock.Keep()
+		}
+		_ = lock.Release()
+	}()
 	var problems diag.List
 	p, problems = g.Plan(s.p, &recovered.State, planOptions)
 	if err := s.checked(ctx, problems); err != nil {
@@ -162,6 +167,9 @@ func (w *workspace) build(ctx context.Context, o runOptions, command string, arg
 	show = s.newUI(len(p.Steps)+len(p.Late), planNames(p))
 	defer show.Close()
 	s.tellRecovered(show, recovered, p)
+	if err := s.engine.BeginRun(ctx, p, s.invocation(command, args)); err != nil {
+		return s.fail(err)
+	}
 	result, err := s.engine.Run(ctx, p, engine.RunOptions{
 		Command: command, InvocationID: s.invocationID, RunStartedAt: s.started, State: &recovered.State,
 		DeferLake: other.lake,

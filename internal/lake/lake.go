@@ -53,6 +53,7 @@ type Lake struct {
 	root      string
 	fs        FS
 	manifests *manifests
+	kept      *Lock // until the process ends; nil normally
 }
 
 // Open returns the lake at an absolute path. Nothing is created: a lake that is

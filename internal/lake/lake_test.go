@@ -548,6 +548,18 @@ func TestLock(t *testing.T) {
 	if _, err := l.Recover(ctx, nil); err == nil {
 		t.Error("recovered without the lock")
 	}
+	kept, err := l.Lock(ctx, LockOptions{PID: 45, Host: "host", Now: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.Keep()
+	err = kept.Release()
+	kept = nil
+	runtime.GC()
+	runtime.GC()
+	if _, lerr := l.Lock(ctx, LockOptions{}); err != nil || !errors.As(lerr, &locked) {
+		t.Errorf("released %v, and then: %v", err, lerr)
+	}
 }
 
 func TestLockOfRemovedFile(t *testing.T) {

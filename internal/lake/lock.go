@@ -154,8 +154,17 @@ func (l *Lake) LockHolder() string {
 	return strings.TrimSpace(string(b))
 }
 
+// Keep holds the lock until the process ends, for work on the lake that cannot be
+// stopped before that. Release does nothing more.
+func (k *Lock) Keep() {
+	k.lake.kept = k // a file that nobody holds would be closed some time, and the lock with it
+}
+
 // Release gives the lock back and empties its text.
 func (k *Lock) Release() error {
+	if k.lake.kept == k {
+		return nil
+	}
 	err := os.Truncate(k.lake.abs(lockFile), 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
