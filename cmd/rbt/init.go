@@ -25,9 +25,12 @@ func newInitCommand(sys *system) commandSpec {
 		Command: &cli.Command{
 			Name: "init", Usage: "make a small project that runs at once", ArgsUsage: "[dir]",
 			Description: `Writes a project with a source, a seed, three models and tests into dir (default:
-here). Nothing that exists is overwritten.`,
+here). Nothing that exists is overwritten; a .gitignore that is there stays as it is.`,
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing"}},
 			Action: func(c *cli.Context) error {
+				if c.Args().Present() && c.Args().First() == "" {
+					return usageErrorf("rbt init", "the folder's name is empty; for the folder you are in: rbt init .")
+				}
 				return runInit(sys, initOptions{dir: c.Args().First(), quiet: c.Bool("quiet")})
 			},
 		},
@@ -47,16 +50,16 @@ func runInit(sys *system, o initOptions) error {
 	if err != nil {
 		return err
 	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is a file; a project is a folder", dir)
+	}
 	files, err := initFiles(projectName(filepath.Base(dir)))
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		if _, err := os.Lstat(filepath.Join(dir, f.name)); err == nil {
-			return fmt.Errorf("%s exists already; rbt init overwrites nothing", filepath.Join(dir, f.name))
-		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
-			return err
-		}
+	files, ignored, err := withoutIgnored(dir, files)
+	if err != nil {
+		return err
 	}
 	for _, f := range files {
 		to := filepath.Join(dir, filepath.FromSlash(f.name))
@@ -79,6 +82,11 @@ func runInit(sys *system, o initOptions) error {
 	if err != nil {
 		return err
 	}
+	if ignored != "" {
+		if _, err := fmt.Fprintf(sys.stdout, "Left %s as it is; these lines belong into it: %s\n", ignoreFile, ignored); err != nil {
+			return err
+		}
+	}
 	next := "rbt run"
 	if o.dir != "" && o.dir != "." {
 		next = "cd " + quoteArg(o.dir) + " && rbt run"
@@ -89,6 +97,29 @@ func runInit(sys *system, o initOptions) error {
 
 type newFile struct{ name, text string }
 
+const ignoreFile = ".gitignore"
+
+// withoutIgnored refuses files that are there already. A .gitignore, which most
+// repositories have from their first commit, is taken out instead; ignored are its
+// lines.
+func withoutIgnored(dir string, files []newFile) (left []newFile, ignored string, err error) {
+	for _, f := range files {
+		to := filepath.Join(dir, filepath.FromSlash(f.name))
+		_, err := os.Lstat(to)
+		switch {
+		case err == nil && f.name == ignoreFile:
+			ignored = strings.Join(strings.Fields(f.text), " ")
+			continue
+		case err == nil:
+			return nil, "", fmt.Errorf("%s exists already; rbt init overwrites nothing", to)
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+			return nil, "", err
+		}
+		left = append(left, f)
+	}
+	return left, ignored, nil
+}
+
 func initFiles(project string) ([]newFile, error) {
 	var files []newFile
 	err := fs.WalkDir(newProject, "newproject", func(p string, d fs.DirEntry, err error) error {
@@ -98,7 +129,7 @@ func initFiles(project string) ([]newFile, error) {
 		text, err := newProject.ReadFile(p)
 		name := strings.TrimPrefix(p, "newproject/")
 		if path.Base(name) == "gitignore" {
-			name = ".gitignore"
+			name = ignoreFile
 		}
 		files = append(files, newFile{name, strings.Replace(string(text), "name: my_project", "name: "+project, 1)})
 		return err
