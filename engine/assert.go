@@ -64,10 +64,7 @@ func isRowWise(kind string) bool {
 // now is the clock of the run. A column that does not exist, and a value that
 // the column's type cannot hold, are diagnostics at the test's place.
 func genericCheck(t *project.Test, s subject, parent string, now time.Time) (check, error) {
-	a := assertion{test: t, from: s.from, field: s.field}
-	if t.Where != "" {
-		a.from = "(SELECT * FROM " + s.from + " WHERE (" + t.Where + "\n))"
-	}
+	a := assertion{test: t, from: restricted(t, s.from), field: s.field}
 	for _, name := range t.Columns {
 		column, err := findColumn(t, name, s.columns)
 		if err != nil {
@@ -87,6 +84,14 @@ func genericCheck(t *project.Test, s subject, parent string, now time.Time) (che
 		c.Checked = "SELECT count(*) FROM " + a.from
 	}
 	return c, nil
+}
+
+// restricted is a relation as the test looks at it: with its where, if it has one.
+func restricted(t *project.Test, from string) string {
+	if t.Where == "" {
+		return from
+	}
+	return "(SELECT * FROM " + from + " WHERE (" + t.Where + "\n))"
 }
 
 // findColumn finds a column whatever its case, as DuckDB does.

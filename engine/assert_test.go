@@ -347,6 +347,10 @@ func TestOutcome(t *testing.T) {
 		{"percent reached", project.Test{ErrorIf: percent(">=", 10)}, 1, 10, StatusFail},
 		{"percent not reached", project.Test{ErrorIf: percent(">", 10)}, 1, 10, StatusWarn},
 		{"percent of no rows", project.Test{ErrorIf: percent(">", 0)}, 0, 0, StatusPass},
+		{"percent of no rows, reached", project.Test{ErrorIf: percent(">=", 5), WarnIf: percent(">=", 1)}, 0, 0, StatusPass},
+		{"percent of no rows, below", project.Test{ErrorIf: percent("<", 5)}, 0, 0, StatusFail},
+		{"percent of no rows, equal", project.Test{ErrorIf: percent("=", 100), WarnIf: percent("=", 0)}, 0, 0, StatusWarn},
+		{"percent of no rows with a violation", project.Test{ErrorIf: percent(">=", 100)}, 1, 0, StatusFail},
 		{"must fail", project.Test{ErrorIf: count("=", 0), WarnIf: count("=", 0)}, 0, 10, StatusFail},
 	}
 	for _, c := range cases {

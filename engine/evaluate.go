@@ -396,7 +396,11 @@ func (q *asking) own(ctx context.Context) (check, error) {
 	if err := q.session.checkQuery(ctx, st); err != nil {
 		return check{}, err
 	}
-	return check{Rows: st.text, Expected: "no rows"}, nil
+	c := check{Rows: st.text, Expected: "no rows"}
+	if q.node.About != nil && asksForShare(q.test) {
+		c.Checked = "SELECT count(*) FROM " + restricted(q.test, relationName(q.about()))
+	}
+	return c, nil
 }
 
 func (q *asking) number(ctx context.Context, query string) (n int64, err error) {

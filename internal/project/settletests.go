@@ -42,6 +42,7 @@ func (l *loader) settleTests() {
 // resolveTest finds the relation that a relationship or row_count names.
 func (l *loader) resolveTest(t *Test) {
 	l.renderSnippets(t)
+	l.refuseShares(t)
 	for _, name := range sortedKeys(t.Args.Custom) {
 		text, _ := t.Args.Custom[name].(string)
 		if call, ok := referenceCall(text); ok {
@@ -76,6 +77,23 @@ func (l *loader) resolveArgument(t *Test, call refCall) {
 	}
 	ref.Pos = t.Pos
 	t.Refs = append(t.Refs, ref)
+}
+
+// refuseShares refuses percentages in a singular test: it is about no relation,
+// so that there are no rows to have a share of.
+func (l *loader) refuseShares(t *Test) {
+	if t.Template == nil {
+		return
+	}
+	for _, limit := range []struct {
+		key string
+		is  *Threshold
+	}{{"error_if", t.ErrorIf}, {"warn_if", t.WarnIf}} {
+		if limit.is != nil && limit.is.Percent {
+			l.report(diag.Errorf(diag.BadValue, t.Pos, "`%s: %s`: a singular test has no rows to take a percentage of", limit.key, limit.is.Text).
+				WithHint("write a number of rows, as `> 10`, or let the query return a row where the share is too large"))
+		}
+	}
 }
 
 // nameTests gives every test without a name one that stays the same while the
