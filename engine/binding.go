@@ -92,7 +92,17 @@ func (k knowing) Describe(ctx context.Context, query string) ([]lake.Column, err
 	if columns, ok := k.known.get(query); ok {
 		return columns, nil
 	}
-	columns, err := k.session.Describe(ctx, query)
+	asked := query
+	if k.inPlace != nil {
+		asked = k.inPlace.of(query)
+	}
+	columns, err := k.session.Describe(ctx, asked)
+	if err != nil && k.inPlace != nil && ctx.Err() == nil {
+		if err := k.inPlace.bind(ctx); err != nil {
+			return nil, err
+		}
+		columns, err = k.session.Describe(ctx, query)
+	}
 	if err == nil {
 		k.known.put(query, columns)
 	}
@@ -192,13 +202,13 @@ func (r *run) relationForeseen(rel *relation) bool {
 }
 
 // bindQuery is checkQuery that also gives the columns where the prepared
-// statement tells them exactly, nil where it does not. read are the columns of
-// what the query reads.
-func (s *session) bindQuery(ctx context.Context, st statement, read []lake.Column) ([]lake.Column, error) {
+// statement tells them exactly, nil where it does not. untyped says that one may
+// be of type NULL.
+func (s *session) bindQuery(ctx context.Context, st statement, untyped bool) ([]lake.Column, error) {
 	var columns []lake.Column
 	err := s.prepare(ctx, st, func(prepared driver.Stmt) error {
 		if !st.mentions("describe", "summarize", "pivot", "pivot_wider") {
-			columns = preparedColumns(prepared, !st.plain() || st.untyped(read))
+			columns = preparedColumns(prepared, untyped)
 		}
 		return mustBeSelect(prepared)
 	})

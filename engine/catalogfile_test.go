@@ -175,6 +175,20 @@ func TestCatalogRepaired(t *testing.T) {
 	w.catalogHas("FROM v", "{'s': 3}")
 }
 
+// TestCatalogFolders: folders may be called as the engine calls what it has
+// itself.
+func TestCatalogFolders(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"project.yml": "name: shop\n", "models/memory/m.sql": "select 1 as a\n", "models/" + attachedCatalog + "/n.sql": "select a from {{ ref('m') }}\n",
+	})
+	w.must(command{})
+	if left := w.writeCatalog(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	w.catalogHas(catalogViews, "{'v': _rbt_catalog.n}", "{'v': main.m}", "{'v': main.n}", "{'v': memory.m}")
+	w.catalogHas("FROM main.n", "{'a': 1}")
+}
+
 // catalogReader, where it is set, makes the test binary a reader of a catalog:
 // it reads until its input ends and prints what is wrong.
 const catalogReader = "RBT_TEST_CATALOG_READER"

@@ -53,7 +53,7 @@ func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Nod
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	c := &checker{e: e, during: during, names: newCatalog(e.o.Project, g, e.parser, nil).names(), known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}, columns: map[string][]lake.Column{}, tests: testsByNode(g),
+	c := &checker{e: e, during: during, names: newCatalog(e.o.Project, g, e.parser, nil).names(), known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}, columns: map[string][]lake.Column{}, unmade: map[string]string{}, tests: testsByNode(g),
 		bindings: map[*plan.Node]*binding{}, sources: map[*plan.Node]*foreseenSource{}, missing: map[*plan.Node]error{}}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := c.schemas(ctx, db, g); err != nil {
@@ -149,7 +149,9 @@ type checker struct {
 	mu      sync.Mutex
 	known   map[*plan.Node]bool      // nodes whose columns are known and bound
 	columns map[string][]lake.Column // by relationKey
+	unmade  map[string]string        // statements that make views which nobody needed yet, by relationKey
 
+	making   sync.Mutex
 	bindings map[*plan.Node]*binding        // of models
 	sources  map[*plan.Node]*foreseenSource // of Parquet files
 	missing  map[*plan.Node]error           // why a source that keeps undeclared columns has no file
@@ -259,14 +261,54 @@ func (c *checker) described(ctx context.Context, s *session, n *plan.Node, query
 	return c.define(ctx, s, n, schema, name, columns)
 }
 
+// define makes a relation of these columns known, and its view.
 func (c *checker) define(ctx context.Context, s *session, n *plan.Node, schema, name string, columns []lake.Column) error {
-	if err := s.Exec(ctx, "CREATE OR REPLACE VIEW "+relationName(schema, name)+" AS "+emptyRelation(columns)); err != nil {
+	if err := s.Exec(ctx, viewOfNothing(schema, name, columns)); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known[n] = true
 	c.columns[relationKey(schema, name)] = columns
+	return nil
+}
+
+// defineLater makes a model known, and its view when a query needs that.
+func (c *checker) defineLater(n *plan.Node, columns []lake.Column) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := relationKey("main", n.Name)
+	c.known[n] = true
+	c.columns[key] = columns
+	c.unmade[key] = viewOfNothing("main", n.Name, columns)
+}
+
+func viewOfNothing(schema, name string, columns []lake.Column) string {
+	return "CREATE OR REPLACE VIEW " + relationName(schema, name) + " AS " + emptyRelation(columns)
+}
+
+// makeViews makes the views of all that is known.
+func (c *checker) makeViews(ctx context.Context, s *session) error {
+	c.making.Lock()
+	defer c.making.Unlock()
+	c.mu.Lock()
+	keys := sortedKeys(c.unmade)
+	var script strings.Builder
+	for _, key := range keys {
+		script.WriteString(c.unmade[key] + ";\n")
+	}
+	c.mu.Unlock()
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := s.Exec(ctx, script.String()); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		delete(c.unmade, key)
+	}
 	return nil
 }
 
@@ -292,9 +334,7 @@ func (c *checker) model(ctx context.Context, s *session, n *plan.Node) error {
 	if err != nil || columns == nil {
 		return err
 	}
-	if err := c.define(ctx, s, n, "main", n.Name, columns); err != nil {
-		return err
-	}
+	c.defineLater(n, columns)
 	if n.Increment == nil || c.during != nil {
 		return nil
 	}
@@ -306,6 +346,9 @@ func (c *checker) model(ctx context.Context, s *session, n *plan.Node) error {
 // are known only when it runs.
 func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *project.Compiled) ([]lake.Column, error) {
 	if compiled.Queried {
+		if err := c.makeViews(ctx, s); err != nil {
+			return nil, err
+		}
 		told, err := c.recompile(ctx, s, n, compiled)
 		if told == nil || err != nil {
 			return nil, err
@@ -320,14 +363,12 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 	}
 	read := c.columnsFor(n)
 	known := &described{}
+	var look *inPlace
 	if err == nil {
 		var columns []lake.Column
-		if columns, err = s.bindQuery(ctx, st, read); columns != nil {
+		if columns, look, err = c.query(ctx, s, n, st, read); columns != nil {
 			known.put(st.text, columns)
 		}
-	}
-	if err == nil && (c.during == nil || !st.plain() || !st.untimed(read)) {
-		err = s.checkCasts(ctx, st, c.during == nil)
 	}
 	if err != nil {
 		return nil, wrong(err)
@@ -339,13 +380,13 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 		}
 	}
 	if n.Model.Materialization == project.Ephemeral {
-		columns, err := knowing{s, known, nil}.Describe(ctx, st.text)
+		columns, err := knowing{s, known, look}.Describe(ctx, st.text)
 		if err != nil {
 			return nil, wrong(err)
 		}
 		return columns, nil
 	}
-	_, columns, err := materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced).Select(ctx, knowing{s, known, nil})
+	_, columns, err := materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced).Select(ctx, knowing{s, known, look})
 	if err != nil {
 		return nil, wrong(err)
 	}

@@ -71,6 +71,9 @@ func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, co
 	}
 	st, err := oneQuery(built.Rows)
 	if err == nil {
+		err = c.makeViews(ctx, s)
+	}
+	if err == nil {
 		err = s.checkQuery(ctx, st)
 	}
 	var problem *sqlProblem
@@ -91,6 +94,9 @@ func isWide(t *plan.TestNode) bool { return t.About == nil || len(t.Reads) != 1 
 // ownTest binds a test that is SQL of the user.
 func (c *checker) ownTest(ctx context.Context, s *session, t *plan.TestNode) error {
 	st, err := oneQuery(t.Compiled.SQL)
+	if err == nil {
+		err = c.makeViews(ctx, s)
+	}
 	if err == nil {
 		err = s.checkQuery(ctx, st)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rbt/internal/lake"
+	"rbt/internal/plan"
 	"rbt/internal/project"
 	"rbt/materialize"
 )
@@ -29,12 +30,15 @@ type inPlace struct {
 	bind func(ctx context.Context) error
 }
 
+// of is a query made of the text, made of the copy.
+func (p *inPlace) of(query string) string { return strings.Replace(query, p.text, p.copied, 1) }
+
 // readInPlace gives what of refs can be read in place, and the others. Nothing
 // can where the text was not bound before: then it would not be known that it is
 // right.
 func (b *builder) readInPlace(st statement, refs []project.Ref) (*inPlace, []project.Ref) {
 	n := b.step.Node
-	if n.Model.Materialization == project.View || b.step.Incremental || !b.boundBefore(st) || !st.plain() || st.mentions("trim", "substring") {
+	if n.Model.Materialization == project.View || b.step.Incremental || !b.boundBefore(st) || !st.replaceable() {
 		return nil, refs
 	}
 	var others []project.Ref
@@ -94,6 +98,10 @@ func (b *builder) smallFiles(ref project.Ref) (string, bool) {
 	return scanFiles(pub.files(o.Relation), o.Columns), true
 }
 
+// replaceable reports whether FROM and JOIN stand before nothing but relations,
+// and all relations are named.
+func (s statement) replaceable() bool { return s.plain() && !s.mentions("trim", "substring") }
+
 // onlyRead gives the tokens at which schema.name is read: behind FROM or JOIN,
 // schema and all. None where the name stands anywhere else, too, by whatever
 // name it is called there.
@@ -135,7 +143,7 @@ func (k knowing) CopyTo(ctx context.Context, query, path string, metadata map[st
 	if k.inPlace == nil {
 		return k.session.CopyTo(ctx, query, path, metadata)
 	}
-	files, err := k.session.CopyTo(ctx, strings.Replace(query, k.inPlace.text, k.inPlace.copied, 1), path, metadata)
+	files, err := k.session.CopyTo(ctx, k.inPlace.of(query), path, metadata)
 	if err == nil || ctx.Err() != nil {
 		return files, err
 	}
@@ -143,4 +151,70 @@ func (k knowing) CopyTo(ctx context.Context, query, path string, metadata map[st
 		return nil, err
 	}
 	return k.session.CopyTo(ctx, query, path, metadata)
+}
+
+// query binds the text of a model over empty relations, and refuses casts that no
+// value survives. Where it was bound by a copy, that is given too.
+func (c *checker) query(ctx context.Context, s *session, n *plan.Node, st statement, read []lake.Column) ([]lake.Column, *inPlace, error) {
+	untyped := !st.plain() || st.untyped(read)
+	timed := !st.plain() || !st.untimed(read) || c.during == nil && st.joins()
+	judge := func(st statement) ([]lake.Column, error) {
+		columns, err := s.bindQuery(ctx, st, untyped)
+		if err == nil && timed {
+			err = s.checkCasts(ctx, st, c.during == nil)
+		}
+		return columns, err
+	}
+	copied, views := c.nothingInPlace(n, st)
+	if copied != "" {
+		look, err := oneQuery(copied)
+		if err == nil {
+			var columns []lake.Column
+			if columns, err = judge(look); err == nil {
+				return columns, &inPlace{text: st.text, copied: look.text, bind: func(ctx context.Context) error { return c.makeViews(ctx, s) }}, nil
+			}
+		}
+	}
+	if !views {
+		columns, err := judge(st)
+		if err == nil || ctx.Err() != nil {
+			return columns, nil, err
+		}
+		// What the engine says of a mistake depends on all that it knows.
+	}
+	if err := c.makeViews(ctx, s); err != nil {
+		return nil, nil, err
+	}
+	columns, err := judge(st)
+	return columns, nil, err
+}
+
+// nothingInPlace is a copy of a text that reads, where it names a model that has
+// no view yet, no rows of its columns in place; "" where it names none, or where a
+// copy will not do. views says that the text itself needs the views of what is
+// known.
+func (c *checker) nothingInPlace(n *plan.Node, st statement) (copied string, views bool) {
+	if c.during == nil || !st.replaceable() {
+		return "", true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := map[int]string{}
+	for _, ref := range n.Refs {
+		key := relationKey(ref.Relation())
+		if c.unmade[key] == "" {
+			continue
+		}
+		places := st.onlyRead(ref.Relation())
+		if len(places) == 0 {
+			return "", true
+		}
+		for _, i := range places {
+			at[i] = emptyRelation(c.columns[key])
+		}
+	}
+	if len(at) == 0 {
+		return "", false
+	}
+	return st.replaced(at), true
 }
