@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"rbt/internal/jinja"
+	"rbt/internal/plan"
 	"rbt/internal/project"
 )
 
@@ -35,6 +37,26 @@ func (e *Engine) runResults(r *Result, inv Invocation) object {
 	return object{
 		"metadata": e.metadata("run-results", 6, inv), "results": results, "elapsed_time": r.Elapsed.Seconds(), "args": args,
 	}
+}
+
+// BeginRun leaves last_run.json as a run leaves it that is killed before it could
+// say anything: all that the plan is to build was skipped, so that retry does it.
+// Where nothing is to be built nothing is written.
+func (e *Engine) BeginRun(ctx context.Context, p *plan.Plan, inv Invocation) error {
+	r := &Result{Cancelled: true}
+	begun := false
+	for _, s := range p.Steps {
+		n := newNodeResult(s)
+		n.Status = StatusUnchanged
+		if s.Action != plan.ActionUnchanged {
+			n.Status, begun = StatusCancelled, true
+		}
+		r.Nodes = append(r.Nodes, n)
+	}
+	if !begun {
+		return nil
+	}
+	return e.writeDocuments(ctx, map[string]any{LastRunFile: e.runResults(r, inv)})
 }
 
 // resultDocument holds the keys that nodes and tests share.

@@ -123,3 +123,30 @@ func TestSecondRunIsRefused(t *testing.T) {
 		t.Errorf("run after it: %d\n%s", code, errOut)
 	}
 }
+
+// A run that is killed says nothing about how it ended: retry does what it was
+// to build, and not what the run before it left.
+func TestKilledRunIsRetried(t *testing.T) {
+	dir := newLongProject(t)
+	if _, errOut, code := rbt(t, dir, "run"); code != 0 {
+		t.Fatalf("first run: %d\n%s", code, errOut)
+	}
+	cmd, _ := longRun(t, dir)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if err := os.WriteFile(filepath.Join(dir, "models", "m.sql"), []byte("select {{ var('n') }} as n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, code := rbt(t, dir, "retry")
+	if code != 0 || !strings.Contains(out, "OK created table model m") {
+		t.Errorf("%d\n%s%s", code, out, errOut)
+	}
+	if out, _, _ := rbt(t, dir, "show", "--inline", "select n from {{ ref('m') }}", "--output", "csv"); out != "n\n1000000000000000\n" {
+		t.Errorf("the variables of the run that was killed: %q", out)
+	}
+	if out, _, code := rbt(t, dir, "retry"); code != 0 || out != "Nothing to do.\n" {
+		t.Errorf("all is done: %d %q", code, out)
+	}
+}
