@@ -37,14 +37,16 @@ type textPrinter struct {
 	starts bool // print START lines; a live view shows the same better
 	traced bool // statements are told as they are run; without, debug repeats them behind a node
 	width  int
-	report report
+	// columns is how wide the screen is; 0: no screen. Dots make way for what is said.
+	columns int
+	report  report
 }
 
 func (p *textPrinter) Event(e engine.Event) {
 	switch e.Kind {
 	case engine.EventNodeStarted:
 		if p.starts && !p.quiet {
-			p.line(nodeLine(e, p.width, p.colour))
+			p.line(p.fitted(func(width int, c palette) string { return nodeLine(e, width, c) }))
 		}
 	case engine.EventStatement:
 		if p.debug {
@@ -54,7 +56,7 @@ func (p *textPrinter) Event(e engine.Event) {
 		if p.quiet && !isBad(e.Node.Status) && !hasBadTest(e.Node) {
 			return
 		}
-		p.line(nodeLine(e, p.width, p.colour))
+		p.line(p.fitted(func(width int, c palette) string { return nodeLine(e, width, c) }))
 		for _, l := range nodeNotes(e.Node, p.colour) {
 			p.line(l)
 		}
@@ -63,7 +65,7 @@ func (p *textPrinter) Event(e engine.Event) {
 		}
 	case engine.EventTestFinished:
 		if !p.quiet || isBad(e.Test.Status) || e.Test.Status == engine.StatusWarn {
-			p.line(testLine(e, p.width, p.colour))
+			p.line(p.fitted(func(width int, c palette) string { return testLine(e, width, c) }))
 		}
 	case engine.EventLog:
 		if l := logLine(e, p.colour); l != "" && (e.Level != "debug" || p.debug) && (!p.quiet || e.Level == "warn" || e.Level == "error") {
@@ -81,6 +83,15 @@ func (p *textPrinter) Event(e engine.Event) {
 }
 
 func (p *textPrinter) Close() {}
+
+// fitted gives a line with fewer dots where it would not fit on the screen.
+func (p *textPrinter) fitted(line func(width int, c palette) string) string {
+	width := p.width
+	if p.columns > 0 {
+		width -= max(0, cellWidth(line(width, palette{}))-p.columns)
+	}
+	return line(width, p.colour)
+}
 
 func (p *textPrinter) line(s string) { _, _ = io.WriteString(p.out, s+"\n") }
 

@@ -84,6 +84,7 @@ func (p *ttyPrinter) Event(e engine.Event) {
 		p.total = max(p.total, e.Total)
 		p.finish("", isBad(e.Test.Status))
 	}
+	p.text.columns, _ = p.size()
 	p.text.Event(e)
 	if e.Kind == engine.EventRunFinished {
 		p.running, p.total = nil, 0
