@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -211,10 +212,13 @@ func (w *workspace) writeArtifact(name, content string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == content {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return fmt.Errorf("make folder of %s: %w", path, err)
-	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return fmt.Errorf("make folder of %s: %w", path, err)
+		}
+		temp, err = os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}

@@ -9,5 +9,6 @@ import "os"
 
 func main() {
 	outliveLimits()
+	startHeap()
 	os.Exit(realMain(os.Args[1:], newSystem()))
 }
