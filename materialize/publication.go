@@ -76,10 +76,10 @@ func (p *publication) refuse() error {
 	was, moved := n.Recorded && n.Receipt.Form == p.Form, n.Receipt.Path != p.place.Path()
 	switch {
 	case p.Form != lake.FormIncremental && !p.Append:
-	case was && moved && p.Form == lake.FormIncremental:
+	case was && moved: // of what is added to
 		return diag.Errorf(diag.IncrementalMove, diag.Pos{}, "%s is published in %s, and its folder is now that of %s", p.Name, n.Receipt.Path, p.place.Path()).
 			WithHint("take the folder back, or rebuild it in the new one: rbt run --full-refresh -s %s", p.Name)
-	case p.Append && (!was || moved || n.Manifest == nil):
+	case p.Append && (!was || n.Manifest == nil):
 		return diag.Errorf(diag.IncrementalBase, diag.Pos{}, "%s has nothing published to which an increment could be added", p.Name).
 			WithHint("build it whole: rbt run --full-refresh -s %s", p.Name)
 	case !p.Append && was && (n.Manifest == nil || len(n.Manifest.Parts) > 0):
