@@ -158,6 +158,9 @@ func checkQueryStart(sql string, body []token) error {
 			if near := diag.Nearest(word, []string{"select", "from", "with", "values", "pivot", "unpivot"}); near != "" {
 				hint = "did you mean " + strings.ToUpper(near) + "?"
 			}
+			if rest := sql[t.end:]; strings.HasPrefix(rest, ":") && !strings.HasPrefix(rest, "::") {
+				hint = "`" + firstRunes(word, 20) + ":` looks like frontmatter, which stands between two lines that are exactly ---"
+			}
 			return &sqlProblem{code: diag.SQLNotAQuery, offset: t.start, hint: hint,
 				msg: fmt.Sprintf("a model is one query; this is a statement that begins with %s", strings.ToUpper(firstRunes(word, 20)))}
 		}
