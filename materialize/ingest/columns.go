@@ -76,32 +76,37 @@ func loadColumns() []lake.Column {
 	}
 }
 
-// needsSweep tells whether collapsing duplicates can leave records that nothing
-// reaches any more. A collapsing record drops the records below its losers; they
+// needsSweep gives a record type whose duplicates, where they collapse, can leave
+// records of another one that nothing reaches any more; nil where none can. A collapsing record drops the records below its losers; they
 // are the survivor's own unless their key is no function of the content id, the
 // lists of by-value losers differ, or metadata holds records.
-func needsSweep(types []*recType) bool {
+func needsSweep(types []*recType) (holder, left *recType) {
 	fn := keyIsFunctionOfContent(types)
 	for _, t := range types {
 		switch t.dedup {
 		case dedupContent:
 			for _, target := range targets(&t.shape, func(meta bool) bool { return !meta }) {
 				if !fn[target] {
-					return true
+					return t, target
 				}
 			}
-			if len(targets(&t.shape, func(meta bool) bool { return meta })) > 0 {
-				return true
+			if below := targets(&t.shape, func(meta bool) bool { return meta }); len(below) > 0 {
+				return t, below[0]
 			}
 		case dedupValue:
 			for _, l := range t.lists {
-				if l.kind == listLink || (l.kind == listOwned && len(targets(l.row, func(bool) bool { return true })) > 0) {
-					return true
+				switch l.kind {
+				case listLink:
+					return t, l.target
+				case listOwned:
+					if below := targets(l.row, func(bool) bool { return true }); len(below) > 0 {
+						return t, below[0]
+					}
 				}
 			}
 		}
 	}
-	return false
+	return nil, nil
 }
 
 // targets lists the record types that a shape holds, directly or in its rows.

@@ -32,11 +32,13 @@ func Compile(s Spec) (*Program, diag.List) {
 		return nil, c.list.Sort()
 	}
 	p := c.prog
-	p.sweep = needsSweep(p.types)
+	holder, left := needsSweep(p.types)
+	p.sweep = holder != nil
 	markNesting(p.types)
 	if p.appendMode && p.sweep {
-		c.errorf(diag.IngestBadMode, s.Mode.Pos, "use owned rows instead of records of dedup: none, keep lists of records out of by_value types and records out of metadata, or use mode: full_refresh",
-			"mode: append cannot be kept: these record types can leave records behind that nothing holds any more, and stored rows are never removed")
+		c.errorf(diag.IngestBadMode, s.Mode.Pos, "use owned rows instead of records of dedup: none, keep lists of records and, below other records, metadata out of by_value types, "+
+			"and records out of metadata, or use mode: full_refresh",
+			"mode: append cannot be kept: a repeated %s can leave a %s behind that nothing holds any more, and stored rows are never removed", holder.name, left.name)
 		return nil, c.list.Sort()
 	}
 	p.declaration, p.hash = declare(p, s)

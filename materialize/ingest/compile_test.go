@@ -10,6 +10,8 @@ import (
 	"rbt/internal/lake"
 )
 
+const sweepHint = "(use owned rows instead of records of dedup: none, keep lists of records and, below other records, metadata out of by_value types, and records out of metadata, or use mode: full_refresh)"
+
 func TestMistakesAreFoundAtCompile(t *testing.T) {
 	for _, c := range []struct {
 		name, src string
@@ -37,6 +39,14 @@ func TestMistakesAreFoundAtCompile(t *testing.T) {
 			"m.sql:2:19 RBT7011 on_metadata_conflict has no meaning with dedup: by_value, which does not compare metadata (remove on_metadata_conflict, or use dedup: content_id)"}},
 		{"append with last", "mode append\nroot r\nrecord r content_id conflict=last", []string{
 			"m.sql:3:21 RBT7012 on_metadata_conflict: last cannot be kept with mode: append, which never rewrites stored rows (use first, fail or quarantine, or mode: full_refresh)"}},
+		{"append over metadata of by_value", "root r\nmode append\nrecord r\nref v v\nrecord v by_value\nfield a integer\nmeta field m integer", []string{
+			"m.sql:2:6 RBT7012 mode: append cannot be kept: a repeated r can leave a v behind that nothing holds any more, and stored rows are never removed " + sweepHint}},
+		{"append over records that are never one", "root r\nmode append\nrecord r\nref v v\nrecord v none\nfield a integer", []string{
+			"m.sql:2:6 RBT7012 mode: append cannot be kept: a repeated r can leave a v behind that nothing holds any more, and stored rows are never removed " + sweepHint}},
+		{"append over a list of records by value", "root r\nmode append\nrecord r by_value\nchild vs -> v\nrecord v\nfield a integer", []string{
+			"m.sql:2:6 RBT7012 mode: append cannot be kept: a repeated r can leave a v behind that nothing holds any more, and stored rows are never removed " + sweepHint}},
+		{"append over records in metadata", "root r\nmode append\nrecord r\nfield b integer\nmeta ref v v\nrecord v\nfield a integer", []string{
+			"m.sql:2:6 RBT7012 mode: append cannot be kept: a repeated r can leave a v behind that nothing holds any more, and stored rows are never removed " + sweepHint}},
 		{"family of unknown types", "root r\nrecord r\nfamily f r s", []string{`m.sql:3:12 RBT7001 family f names the record type "s", which is not declared (did you mean r?)`}},
 		{"two families of minted ids", "root r\nrecord r\nid base=b series=1\nfamily f r\nfamily g r", []string{"m.sql:5:8 RBT7010 r mints ids and is in the families f and g (take it out of one of them)"}},
 		{"no root", "record r\nrecord s", []string{"m.sql:1:1 RBT7008 the ingest has several record types and no root (say root: and a record type, or root_by:)"}},
