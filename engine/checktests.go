@@ -43,7 +43,7 @@ func (c *checker) nodeTests(ctx context.Context, s *session, n *plan.Node) error
 		if columns == nil {
 			continue
 		}
-		if err := c.nodeTest(ctx, s, t, columns); err != nil {
+		if err := c.nodeTest(ctx, s, t, columns, false); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -53,7 +53,9 @@ func (c *checker) nodeTests(ctx context.Context, s *session, n *plan.Node) error
 	return problems.Err()
 }
 
-func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, columns []lake.Column) error {
+// nodeTest finds mistakes in an assertion about a node. Not before all is known
+// that can be is SQL looked at that reads other nodes too.
+func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, columns []lake.Column, all bool) error {
 	if t.Compiled != nil {
 		if isWide(t) {
 			return nil // the others may not be known yet
@@ -66,8 +68,14 @@ func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, co
 	}
 	// The other side of the relationship is looked at when everything is known.
 	built, err := genericCheck(t.Test, subject{from: relationName(schema, name), columns: columns}, relationName(schema, name), c.e.o.Now())
+	if err != nil && all {
+		return nil // it was told before
+	}
 	if err != nil || t.Test.Args.To != "" || t.Test.Args.SQL == "" && t.Test.Where == "" && t.Test.Kind != "matches" {
 		return err
+	}
+	if isWide(t) && !all {
+		return nil // its condition may read what is not known yet
 	}
 	st, err := oneQuery(built.Rows)
 	if err == nil {
@@ -87,8 +95,8 @@ func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, co
 	return err
 }
 
-// isWide reports whether a test that is SQL of the user reads more than the node
-// that it is about, if it is about one.
+// isWide reports whether a test reads more than the node that it is about, if it
+// is about one.
 func isWide(t *plan.TestNode) bool { return t.About == nil || len(t.Reads) != 1 }
 
 // ownTest binds a test that is SQL of the user.
@@ -114,13 +122,25 @@ func (c *checker) wideTests(ctx context.Context, g *plan.Graph, nodes []*plan.No
 		judged[n] = true
 	}
 	for _, t := range g.Tests() {
-		if t.Compiled == nil || t.Compiled.Queried || !isWide(t) || !c.knows(t.Reads) || !slices.ContainsFunc(t.Reads, func(n *plan.Node) bool { return judged[n] }) {
+		if t.Test == nil || t.Compiled != nil && t.Compiled.Queried || !isWide(t) || !c.knows(t.Reads) || !slices.ContainsFunc(t.Reads, func(n *plan.Node) bool { return judged[n] }) {
 			continue
 		}
-		if err := c.ownTest(ctx, c.sessions[0], t); err != nil && ctx.Err() == nil {
+		if err := c.wideTest(ctx, t); err != nil && ctx.Err() == nil {
 			c.wide = append(c.wide, asList(err, t.File)...)
 		}
 	}
+}
+
+// wideTest binds one test over several nodes: SQL of the user, or an assertion
+// whose condition reads other nodes. Of other assertions nodeTest has told all.
+func (c *checker) wideTest(ctx context.Context, t *plan.TestNode) error {
+	switch {
+	case t.Compiled != nil:
+		return c.ownTest(ctx, c.sessions[0], t)
+	case t.About == nil || t.Test.Args.SQL == "" && t.Test.Where == "" || c.columnsOf(t) == nil:
+		return nil
+	}
+	return c.nodeTest(ctx, c.sessions[0], t, c.columnsOf(t), true)
 }
 
 // fields finds relationships to a column that the other side does not have, when
