@@ -212,7 +212,10 @@ func (w *catalogWriter) fillAtOnce(ctx context.Context, before map[string]string
 	w.script = &strings.Builder{}
 	err := w.fill(ctx, before)
 	if err == nil && len(w.left) == 0 {
-		if err = w.s.Exec(ctx, w.script.String()); err == nil {
+		if w.script.Len() > 0 {
+			err = w.s.Exec(ctx, w.script.String())
+		}
+		if err == nil {
 			return w.s.Exec(ctx, "COMMIT")
 		}
 	}
@@ -223,11 +226,19 @@ func (w *catalogWriter) fillAtOnce(ctx context.Context, before map[string]string
 	return w.fill(ctx, before)
 }
 
-// exec runs a statement, or keeps it where all are run at once.
+// scriptBytes bounds a text of many statements, of which the engine holds every
+// parse tree at once.
+const scriptBytes = 16 << 10
+
+// exec runs a statement, or keeps it where many are run at once.
 func (w *catalogWriter) exec(ctx context.Context, statement string) error {
 	if w.script != nil {
 		w.script.WriteString(statement + "\n;\n")
-		return nil
+		if w.script.Len() < scriptBytes {
+			return nil
+		}
+		statement = w.script.String()
+		w.script.Reset()
 	}
 	return w.s.Exec(ctx, statement)
 }
