@@ -467,7 +467,7 @@ func (a assertion) literal(text string) (string, error) {
 			return "", a.wrongValue(text)
 		}
 	case typ == "BOOLEAN":
-		if !slices.Contains([]string{"true", "false", "t", "f", "yes", "no", "y", "n", "1", "0", "on", "off"}, strings.ToLower(text)) {
+		if !slices.Contains([]string{"true", "false", "t", "f", "yes", "no", "y", "n", "1", "0"}, strings.ToLower(text)) {
 			return "", a.wrongValue(text)
 		}
 	}

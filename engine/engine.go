@@ -104,6 +104,7 @@ type NodeResult struct {
 type TestResult struct {
 	ID, Name, Node, Kind string
 	Label                string // not_null(order_id)
+	Output               string // of an ingest, as ref() takes it; "" where the node itself is tested
 	File                 string
 	Status               Status
 	Severity             diag.Severity

@@ -24,9 +24,23 @@ func newTestResult(t *project.Test, n *plan.TestNode) *TestResult {
 		out.File = t.File
 	}
 	if n != nil {
-		out.ID = n.ID
+		out.ID, out.Output = n.ID, outputTested(t, n)
 	}
 	return out
+}
+
+// outputTested is the output of an ingest that a test is about, as ref() takes it;
+// "" where it is about no output, or the root.
+func outputTested(t *project.Test, n *plan.TestNode) string {
+	if t.Output == "" || n.About == nil || n.About.Model == nil {
+		return ""
+	}
+	for _, o := range n.About.Model.Outputs() {
+		if strings.EqualFold(o.Relation, t.Output) && o.Ref != "" {
+			return o.Node + "." + o.Ref
+		}
+	}
+	return ""
 }
 
 // testLabel is how a test is called under the line of its node: not_null(id),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -346,7 +347,7 @@ func (r report) test(b *strings.Builder, t *engine.TestResult, late string, c pa
 		}
 	} else {
 		if t.Expected != "" {
-			fmt.Fprintf(b, "  expected: %s\n", t.Expected)
+			fmt.Fprintf(b, "  expected: %s\n", printable(t.Expected))
 		}
 		fmt.Fprintf(b, "  got%s\n", gotText(t))
 		b.WriteString(indent(textTable(t.Columns, t.Sample), "    "))
@@ -469,7 +470,7 @@ func testTitle(t *engine.TestResult) string {
 	if t.Label == "" || t.Label == t.Name || t.Node == "" {
 		return t.Name
 	}
-	return t.Label + " on " + t.Node
+	return t.Label + " on " + cmp.Or(t.Output, t.Node)
 }
 
 func inFile(file string) string {
