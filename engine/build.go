@@ -2,8 +2,13 @@ package engine
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
+
+	"github.com/duckdb/duckdb-go/v2"
 
 	"rbt/internal/diag"
 	"rbt/internal/lake"
@@ -375,7 +380,11 @@ func (s *session) readOnly(ctx context.Context, sql string) ([]string, [][]any, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.checkQuery(ctx, st); err != nil {
+	var types []duckdb.Type
+	if err := s.prepare(ctx, st, func(prepared driver.Stmt) (err error) {
+		types, err = queryTypes(prepared)
+		return err
+	}); err != nil {
 		return nil, nil, err
 	}
 	var rows [][]any
@@ -383,10 +392,52 @@ func (s *session) readOnly(ctx context.Context, sql string) ([]string, [][]any, 
 		if len(rows) == maxTemplateRows {
 			return fmt.Errorf("the query of a template gives more than %d rows", maxTemplateRows)
 		}
-		rows = append(rows, append([]any(nil), v...))
+		row := slices.Clone(v)
+		for i, typ := range types {
+			if t, ok := row[i].(time.Time); ok {
+				row[i] = templateTime(t, typ)
+			}
+		}
+		rows = append(rows, row)
 		return nil
 	})
 	return columns, rows, err
+}
+
+// templateTime gives a time of a type as templates take it.
+func templateTime(t time.Time, typ duckdb.Type) any {
+	switch typ {
+	case duckdb.TYPE_DATE:
+		return project.Day{Time: t}
+	case duckdb.TYPE_TIME:
+		if t.Nanosecond() != 0 {
+			return t.UTC().Format("15:04:05.000000")
+		}
+		return t.UTC().Format(time.TimeOnly)
+	case duckdb.TYPE_TIMESTAMP, duckdb.TYPE_TIMESTAMP_S, duckdb.TYPE_TIMESTAMP_MS, duckdb.TYPE_TIMESTAMP_NS:
+		return project.Local{Time: t}
+	}
+	return t
+}
+
+// queryTypes gives the types of the columns of a query, which it must be.
+func queryTypes(prepared driver.Stmt) ([]duckdb.Type, error) {
+	if err := mustBeSelect(prepared); err != nil {
+		return nil, err
+	}
+	// mustBeSelect knows that it is one of the driver's own.
+	stmt := prepared.(*duckdb.Stmt)
+	n, err := stmt.ColumnCount()
+	if err != nil {
+		return nil, fmt.Errorf("count the columns of a query: %w", err)
+	}
+	types := make([]duckdb.Type, n)
+	for i := range types {
+		if types[i], err = stmt.ColumnType(i); err != nil {
+			return nil, fmt.Errorf("ask the type of a column: %w", err)
+		}
+	}
+	return types, nil
 }
 
 // maxTemplateRows bounds what a template can hold in memory.

@@ -23,8 +23,16 @@ type CompileOptions struct {
 	Query QueryFunc
 }
 
-// QueryFunc runs one read-only query of a template.
+// QueryFunc runs one read-only query of a template. A time.Time among the values
+// is one with a zone.
 type QueryFunc func(sql string) (columns []string, rows [][]any, err error)
+
+// Day is a date, and Local a time without a zone, as QueryFunc gives them; both
+// in UTC.
+type (
+	Day   struct{ time.Time }
+	Local struct{ time.Time }
+)
 
 // Ref is one reference found while compiling: a model, seed or ingest output
 // (Source false) or a source table.

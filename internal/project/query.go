@@ -139,6 +139,10 @@ func fromEngine(v any) any {
 		return v
 	case []byte:
 		return string(v)
+	case Day:
+		return day{v.UTC()}
+	case Local:
+		return moment{t: v.UTC().Round(0)}
 	case time.Time:
 		return moment{v.UTC().Round(0), true}
 	case []any:
