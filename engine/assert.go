@@ -415,6 +415,16 @@ var numberText = regexp.MustCompile(`^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})
 // dateText is how a date begins, or one of the words that DuckDB takes for one.
 var dateText = regexp.MustCompile(`^(?i)(\d{1,6}[-/]\d{1,2}[-/]\d{1,2}.*|-?infinity|epoch)$`)
 
+// offsetText is how a time ends that says how far it is from UTC.
+var offsetText = regexp.MustCompile(`:\d{2}(?:\.\d+)?\s*[+-](\d{1,2}(?::?\d{2})?)$`)
+
+// hasOffset reports whether a time is said to be one of another zone than UTC,
+// which DuckDB drops where the type has no zone.
+func hasOffset(text string) bool {
+	m := offsetText.FindStringSubmatch(text)
+	return m != nil && strings.Trim(m[1], "0:") != ""
+}
+
 func isInteger(typ string) bool { return integerTypes[typ] }
 func isFloat(typ string) bool   { return typ == "DOUBLE" || typ == "FLOAT" }
 
@@ -463,7 +473,7 @@ func (a assertion) literal(text string) (string, error) {
 			return "", a.wrongValue(text)
 		}
 	case typ == "DATE" || strings.HasPrefix(typ, "TIMESTAMP"):
-		if !dateText.MatchString(text) {
+		if !dateText.MatchString(text) || typ != "TIMESTAMP WITH TIME ZONE" && hasOffset(text) {
 			return "", a.wrongValue(text)
 		}
 	case typ == "BOOLEAN":

@@ -151,7 +151,7 @@ func TestAssertionCounts(t *testing.T) {
 
 func TestAssertionMistakes(t *testing.T) {
 	pos := diag.Pos{File: "models/data.sql", Line: 3, Col: 5}
-	columns := []lake.Column{{Name: "amount", Type: "BIGINT"}, {Name: "price", Type: "DECIMAL(9,2)"}, {Name: "day", Type: "DATE"}, {Name: "f", Type: "DOUBLE"}, {Name: "ok", Type: "BOOLEAN"}}
+	columns := []lake.Column{{Name: "amount", Type: "BIGINT"}, {Name: "price", Type: "DECIMAL(9,2)"}, {Name: "day", Type: "DATE"}, {Name: "f", Type: "DOUBLE"}, {Name: "ok", Type: "BOOLEAN"}, {Name: "at", Type: "TIMESTAMP"}}
 	cases := []struct {
 		name string
 		test project.Test
@@ -166,6 +166,7 @@ func TestAssertionMistakes(t *testing.T) {
 		{"number for a date", project.Test{Kind: "range", Columns: []string{"day"}, Args: project.TestArgs{Min: spelled("1")}}, `models/data.sql:3:5: range: "1" is no value of the type DATE, which day has [RBT6002]`},
 		{"number for a date in a list", project.Test{Kind: "accepted_values", Columns: []string{"day"}, Args: project.TestArgs{Values: []*string{spelled("5")}}}, `models/data.sql:3:5: accepted_values: "5" is no value of the type DATE, which day has [RBT6002]`},
 		{"word that is no boolean", project.Test{Kind: "accepted_values", Columns: []string{"ok"}, Args: project.TestArgs{Values: []*string{spelled("yes"), spelled("on")}}}, `models/data.sql:3:5: accepted_values: "on" is no value of the type BOOLEAN, which ok has [RBT6002]`},
+		{"offset of a time without a zone", project.Test{Kind: "range", Columns: []string{"at"}, Args: project.TestArgs{Min: spelled("2024-01-02T01:00:00Z"), Max: spelled("2024-01-02T01:00:00+02:00")}}, `models/data.sql:3:5: range: "2024-01-02T01:00:00+02:00" is no value of the type TIMESTAMP, which at has [RBT6002]`},
 		{"step without a unit", project.Test{Kind: "sequence", Columns: []string{"day"}}, `models/data.sql:3:5: sequence: day is a DATE, and its step "1" has no unit [RBT6002]`},
 	}
 	for _, c := range cases {
