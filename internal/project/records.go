@@ -1,6 +1,8 @@
 package project
 
 import (
+	"strings"
+
 	"gopkg.in/yaml.v3"
 
 	"rbt/internal/diag"
@@ -294,6 +296,10 @@ func (f fields) members() Members {
 func (d *decoder) short(item pair, t *keyTable, as string) (fields, bool) {
 	n := item.value
 	if isNull(n) {
+		if strings.HasSuffix(item.name, ")") { // the second half of decimal(9, 2) in a mapping of one line
+			d.badHint(item.key, "within {…} a type with a comma stands in quotes: \"decimal(9,2)\"", "`%s` is no key: it is the end of a type", item.name)
+			return fields{}, false
+		}
 		d.expected(n, "`"+item.name+"`", "a type or a mapping")
 		return fields{}, false
 	}
