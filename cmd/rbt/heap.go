@@ -26,21 +26,28 @@ type heapRule struct {
 	limit   int64
 }
 
-// startHeap lets the heap be as large as roomyHeap until half of that is in use;
-// from then on Go's own rule counts.
-func startHeap() {
+// startHeap lets the heap be as large as roomyHeap until half of that is in use, or
+// until end is called; from then on Go's own rule counts.
+func startHeap() (end func()) {
 	rule := heapRule{limit: debug.SetMemoryLimit(-1)}
 	if rule.limit < roomyHeap {
-		return
+		return func() {}
 	}
 	if rule.percent = debug.SetGCPercent(-1); rule.percent < 0 {
-		return
+		return func() {}
 	}
 	if rule.percent == 100 {
 		rule.percent = laterPercent
 	}
 	debug.SetMemoryLimit(roomyHeap)
 	rule.await(roomyCollections)
+	return rule.count
+}
+
+// count makes the rule count from now on.
+func (r heapRule) count() {
+	debug.SetGCPercent(r.percent)
+	debug.SetMemoryLimit(r.limit)
 }
 
 // await looks after each of so many collections whether the rule should count.
@@ -53,7 +60,6 @@ func (r heapRule) await(collections int) {
 			r.await(left - 1)
 			return
 		}
-		debug.SetGCPercent(r.percent)
-		debug.SetMemoryLimit(r.limit)
+		r.count()
 	}, collections)
 }

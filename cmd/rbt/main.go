@@ -9,6 +9,7 @@ import "os"
 
 func main() {
 	outliveLimits()
-	startHeap()
-	os.Exit(realMain(os.Args[1:], newSystem()))
+	sys := newSystem()
+	sys.planned = startHeap()
+	os.Exit(realMain(os.Args[1:], sys))
 }

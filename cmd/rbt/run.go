@@ -170,6 +170,7 @@ func (w *workspace) build(ctx context.Context, o runOptions, command string, arg
 	if err := s.engine.BeginRun(ctx, p, s.invocation(command, args)); err != nil {
 		return s.fail(err)
 	}
+	s.sys.planned()
 	result, err := s.engine.Run(ctx, p, engine.RunOptions{
 		Command: command, InvocationID: s.invocationID, RunStartedAt: s.started, State: &recovered.State,
 		DeferLake: other.lake,

@@ -24,6 +24,9 @@ type system struct {
 	// program is the identity of this program, see project.Options.
 	program func() string
 	now     func() time.Time
+	// planned is called where a command has its plan and goes on to run it: what it
+	// takes from then on is for the SQL engine. See startHeap.
+	planned func()
 	// terminal gives the size of the terminal behind stdout; ok is false where
 	// it is none.
 	terminal func() (columns, rows int, ok bool)
@@ -32,7 +35,7 @@ type system struct {
 func newSystem() *system {
 	return &system{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		env: os.LookupEnv, secrets: project.SecretValues(os.Environ()), workDir: os.Getwd, program: programIdentity, now: time.Now,
+		env: os.LookupEnv, secrets: project.SecretValues(os.Environ()), workDir: os.Getwd, program: programIdentity, now: time.Now, planned: func() {},
 		terminal: func() (int, int, bool) {
 			fd := int(os.Stdout.Fd())
 			if !term.IsTerminal(fd) {

@@ -77,6 +77,7 @@ func runTest(ctx context.Context, sys *system, o testOptions) error {
 	}
 	show = s.newUI(len(p.Late)+len(p.UnitTests), testNames(p))
 	defer show.Close()
+	s.sys.planned()
 	result, err := s.engine.Test(ctx, p, engine.RunOptions{
 		Command: "test", InvocationID: s.invocationID, RunStartedAt: s.started, State: &state,
 		DeferLake: other.lake, Workers: o.threads, FailFast: o.failFast, StoreFailures: o.storeFailures,
