@@ -52,7 +52,7 @@ func (r heapRule) count() {
 
 // await looks after each of so many collections whether the rule should count.
 func (r heapRule) await(collections int) {
-	type garbage struct{ self *garbage }
+	type garbage struct{ _ *garbage }
 	runtime.AddCleanup(&garbage{}, func(left int) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(live)
