@@ -258,6 +258,8 @@ func sharedData(t testing.TB, parts ...string) string {
 // quoted ones as text.
 func TestRewriteKeepsRecords(t *testing.T) {
 	values := []string{"1", "1.50", "-2e5", `"x y"`, `"a\nb\"c"`, "null", "true", "[1, 2.25]", "{\"k\":\n \"v\"}", "{}"}
+	// The engine writes lists and objects without blanks, in a file that is not rewritten too.
+	asText := map[string]string{"[1, 2.25]": "[1,2.25]", "{\"k\":\n \"v\"}": `{"k":"v"}`}
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 5).Draw(t, "keys")
 		var b strings.Builder
@@ -276,7 +278,11 @@ func TestRewriteKeepsRecords(t *testing.T) {
 			case !quote[key] || v == "null" || v[0] == '"' && !asJSON[key]:
 				want = append(want, key+"="+strings.ReplaceAll(v, "\n", " "))
 			default:
-				want = append(want, key+" text "+v)
+				text, blanks := asText[v]
+				if !blanks {
+					text = v
+				}
+				want = append(want, key+" text "+text)
 			}
 		}
 		b.WriteString("}")
