@@ -171,8 +171,45 @@ func (s *session) writeCompiled(selection plan.Selection, state *lake.State, pri
 	return err
 }
 
-// writeTexts writes the compiled texts of nodes on all cores.
+// writeTexts writes the compiled texts of nodes on all cores. Where no text stands
+// yet they go into a folder that gets its name when it is whole: a rename for every
+// file costs more than all else of compiling it.
 func (s *session) writeTexts(nodes []*plan.Node, state *lake.State) error {
+	folder := filepath.Join(s.p.TargetDir, compiledPath(s.p, ""))
+	if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) || len(nodes) == 0 {
+		return s.eachText(nodes, state, s.writeArtifact)
+	}
+	if err := os.MkdirAll(filepath.Dir(folder), 0o777); err != nil {
+		return fmt.Errorf("make folder of %s: %w", folder, err)
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(folder), ".tmp-*")
+	if err != nil {
+		return fmt.Errorf("make %s: %w", folder, err)
+	}
+	defer os.RemoveAll(temp) // nothing is left of it after the rename
+	err = s.eachText(nodes, state, func(name, content string) error {
+		within, err := filepath.Rel(compiledPath(s.p, ""), name)
+		if err != nil {
+			return fmt.Errorf("place %s: %w", name, err)
+		}
+		return writeNew(filepath.Join(temp, within), s.p.Mask(content))
+	})
+	if err == nil {
+		err = os.Chmod(temp, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", folder, err)
+	}
+	if os.Rename(temp, folder) == nil {
+		return nil
+	}
+	// Another command made the folder meanwhile.
+	return s.eachText(nodes, state, s.writeArtifact)
+}
+
+// eachText gives the compiled texts of nodes to write, with their names below the
+// target folder, on all cores.
+func (s *session) eachText(nodes []*plan.Node, state *lake.State, write func(name, content string) error) error {
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	// A goroutine takes several, so that starting it costs nothing beside them.
@@ -180,7 +217,7 @@ func (s *session) writeTexts(nodes []*plan.Node, state *lake.State) error {
 	for some := range slices.Chunk(nodes, chunk) {
 		group.Go(func() error {
 			for _, n := range some {
-				if err := s.writeArtifact(compiledPath(s.p, n.File), compiledNow(n, state).SQL+"\n"); err != nil {
+				if err := write(compiledPath(s.p, n.File), compiledNow(n, state).SQL+"\n"); err != nil {
 					return err
 				}
 			}
@@ -188,6 +225,18 @@ func (s *session) writeTexts(nodes []*plan.Node, state *lake.State) error {
 		})
 	}
 	return group.Wait()
+}
+
+// writeNew writes a file into a folder that nobody else knows.
+func writeNew(path, content string) error {
+	err := os.WriteFile(path, []byte(content), 0o644)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return err
+		}
+		err = os.WriteFile(path, []byte(content), 0o644)
+	}
+	return err
 }
 
 // compiledNow is what the next run would run of a model.
