@@ -115,7 +115,7 @@ func (e *Engine) writeDocuments(ctx context.Context, documents map[string]any) (
 		if err := encodeDocument(&b, documents[name]); err != nil {
 			return fmt.Errorf("encode %s: %w", name, err)
 		}
-		if err := replaceFile(filepath.Join(dir, name), e.o.Project.Mask(b.String())); err != nil {
+		if err := project.ReplaceFile(filepath.Join(dir, name), e.o.Project.Mask(b.String())); err != nil {
 			return err
 		}
 	}
@@ -169,24 +169,6 @@ func encodeJSON(b *bytes.Buffer, value any) error {
 		return err
 	}
 	b.Truncate(b.Len() - 1)
-	return nil
-}
-
-// replaceFile puts a whole file in the place of another. It is not synced:
-// an artifact can be made again.
-func replaceFile(path, content string) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = temp.WriteString(content)
-	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(temp.Name()))
-	}
 	return nil
 }
 

@@ -106,7 +106,7 @@ func (r *run) keepSQL(t *TestResult) {
 	file := filepath.Join(r.e.o.Project.TargetDir, filepath.FromSlash(name))
 	err := os.MkdirAll(filepath.Dir(file), 0o777)
 	if err == nil {
-		err = replaceFile(file, r.e.o.Project.Mask(t.SQL)+"\n")
+		err = project.ReplaceFile(file, r.e.o.Project.Mask(t.SQL)+"\n")
 	}
 	if err != nil {
 		r.e.emit(Event{Kind: EventLog, Level: "warn", Message: fmt.Sprintf("keep the SQL of the test %s: %v", t.Name, err)})

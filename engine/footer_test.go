@@ -8,23 +8,13 @@ import (
 	"testing"
 
 	"rbt/internal/lake"
-	"rbt/internal/project"
 )
 
 // TestFootersCountNulls compares what footers say with a scan, for columns of
 // every kind, over files of several row groups with NULLs in some, all or none.
 func TestFootersCountNulls(t *testing.T) {
 	ctx := context.Background()
-	db, err := openDatabase(ctx, project.Engine{}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	s, err := db.session(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := testSession(t)
 	kinds := []struct {
 		expr  string // of the row number i
 		exact bool
@@ -49,6 +39,7 @@ func TestFootersCountNulls(t *testing.T) {
 			if err := s.Exec(ctx, fmt.Sprintf("COPY (SELECT %s FROM range(%d) AS r(i)) TO %s (FORMAT parquet, ROW_GROUP_SIZE 2048)", strings.Join(list, ", "), count, quoteText(path))); err != nil {
 				t.Fatal(err)
 			}
+			var err error
 			if columns, err = s.Describe(ctx, "SELECT * FROM read_parquet("+quoteText(path)+")"); err != nil {
 				t.Fatal(err)
 			}
@@ -80,16 +71,7 @@ func TestFootersCountNulls(t *testing.T) {
 // taken for a field of another, to a scan.
 func TestFootersOfOthers(t *testing.T) {
 	ctx := context.Background()
-	db, err := openDatabase(ctx, project.Engine{}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	s, err := db.session(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := testSession(t)
 	path := filepath.Join(t.TempDir(), "odd.parquet")
 	if err := s.Exec(ctx, `COPY (SELECT {'x': NULL::INTEGER} AS s, 1 AS "s, x", 3 AS "s.x", 2 AS "plain") TO `+quoteText(path)); err != nil {
 		t.Fatal(err)

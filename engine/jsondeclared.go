@@ -21,17 +21,8 @@ func declaredPlan(t *typeTree) (plan *jsonPlan, read string) {
 			return &jsonPlan{each: value}, "MAP(" + t.key + ", " + read + ")"
 		}
 	case len(t.names) > 0:
-		fields := map[string]*jsonPlan{}
-		parts := make([]string, len(t.names))
-		for i, name := range t.names {
-			field, read := declaredPlan(t.fields[i])
-			if field != nil {
-				fields[name] = field
-			}
-			parts[i] = quoteIdent(name) + " " + read
-		}
-		if len(fields) > 0 {
-			return &jsonPlan{fields: fields}, "STRUCT(" + strings.Join(parts, ", ") + ")"
+		if fields, read := planOfFields(t.names, func(i int) (*jsonPlan, string) { return declaredPlan(t.fields[i]) }); fields != nil {
+			return fields, read
 		}
 	case t.isJSON():
 		return &jsonPlan{text: true}, "VARCHAR"

@@ -30,20 +30,29 @@ func planOf(s *shape) (plan *jsonPlan, read string) {
 			return &jsonPlan{elem: elem}, read + "[]"
 		}
 	case jsonObject:
-		fields := map[string]*jsonPlan{}
-		parts := make([]string, len(s.order))
-		for i, key := range s.order {
-			field, read := planOf(s.fields[key])
-			if field != nil {
-				fields[key] = field
-			}
-			parts[i] = quoteIdent(key) + " " + read
-		}
-		if len(fields) > 0 {
-			return &jsonPlan{fields: fields}, "STRUCT(" + strings.Join(parts, ", ") + ")"
+		if fields, read := planOfFields(s.order, func(i int) (*jsonPlan, string) { return planOf(s.fields[s.order[i]]) }); fields != nil {
+			return fields, read
 		}
 	}
 	return nil, typ
+}
+
+// planOfFields is the plan of an object whose keys have plans of their own, and the
+// type to read it as; nil where none has one.
+func planOfFields(keys []string, of func(i int) (*jsonPlan, string)) (plan *jsonPlan, read string) {
+	fields := map[string]*jsonPlan{}
+	parts := make([]string, len(keys))
+	for i, key := range keys {
+		field, read := of(i)
+		if field != nil {
+			fields[key] = field
+		}
+		parts[i] = quoteIdent(key) + " " + read
+	}
+	if len(fields) == 0 {
+		return nil, ""
+	}
+	return &jsonPlan{fields: fields}, "STRUCT(" + strings.Join(parts, ", ") + ")"
 }
 
 // rewrite writes a value, which was scanned before, as the plan has it.

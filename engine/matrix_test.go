@@ -93,16 +93,7 @@ func matrixColumns() []matrixColumn {
 // NULLs ignored and as failures, and compares exact counts with loops in Go.
 func TestMatrix(t *testing.T) {
 	ctx := context.Background()
-	db, err := openDatabase(ctx, project.Engine{}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	s, err := db.session(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := testSession(t)
 	asked, passed, failed := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, col := range matrixColumns() {
 		for _, name := range sortedKeys(col.sets) {

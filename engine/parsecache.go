@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"rbt/internal/plan"
+	"rbt/internal/project"
 )
 
 // parseCache keeps on disk what the engine's parser said of texts, by their
@@ -105,7 +106,7 @@ func (c *parseCache) save() error {
 	if err := os.MkdirAll(c.dir, 0o777); err != nil {
 		return err
 	}
-	if err := replaceFile(c.path(), string(content)); err != nil {
+	if err := project.ReplaceFile(c.path(), string(content)); err != nil {
 		return err
 	}
 	c.changed = false

@@ -261,29 +261,12 @@ func (w *workspace) writeArtifact(name, content string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == content {
 		return nil
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	err := project.ReplaceFile(path, content)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return fmt.Errorf("make folder of %s: %w", path, err)
 		}
-		temp, err = os.CreateTemp(filepath.Dir(path), ".tmp-*")
+		err = project.ReplaceFile(path, content)
 	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = io.WriteString(temp, content)
-	if err == nil {
-		err = temp.Chmod(0o666 &^ 0o022)
-	}
-	if cerr := temp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name())
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return err
 }

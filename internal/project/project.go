@@ -124,7 +124,6 @@ type Model struct {
 	ConfigPos        map[string]diag.Pos // where a key was written
 	Body             string              // the SQL as written
 	BodyLine         int                 // line of the file on which Body begins
-	Template         *jinja.Template     // nil of a model that is recalled
 	Records          *Records            // of ingest; nil otherwise
 }
 

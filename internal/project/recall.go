@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -351,28 +350,10 @@ func (p *Project) SaveRecall() error {
 	}
 	sum := sha256.Sum256(b.Bytes()[len(recallMagic):])
 	b.Write(sum[:])
-	return errors.Join(p.writeRecall(&b), r.removeOld())
-}
-
-// writeRecall puts the file in place, whole.
-func (p *Project) writeRecall(content io.Reader) error {
-	path := p.recall.path
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return fmt.Errorf("make folder of %s: %w", path, err)
+	if err := os.MkdirAll(filepath.Dir(r.path), 0o777); err != nil {
+		return fmt.Errorf("make folder of %s: %w", r.path, err)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = io.Copy(temp, content)
-	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(temp.Name()))
-	}
-	return nil
+	return errors.Join(ReplaceFile(r.path, b.String()), r.removeOld())
 }
 
 // removeOld removes all but the newest files.
