@@ -99,7 +99,7 @@ func (b *bench) appendAll(s *series, raw string, batches int) error {
 func (b *bench) bareSeries(dir string) *series {
 	out, landing := filepath.Join(dir, "bare-out"), filepath.Join(dir, "bare-landing")
 	part := func(i int) string { return filepath.Join(out, fmt.Sprintf("part-%013d.parquet", i+1)) }
-	s := &series{name: "bare", landing: landing, clear: removeAll(out, landing)}
+	s := &series{name: "bare", landing: landing, clear: b.cleared(out, landing)}
 	count := 0
 	s.append = func(i int) (usage, error) {
 		count = i + 1
@@ -136,7 +136,7 @@ func (b *bench) rbtSeries(dir string) (*series, error) {
 	parts := filepath.Join(project, "lake", "sales.parts")
 	return &series{
 		name: "rbt", landing: landing,
-		clear:  removeAll(landing, filepath.Join(project, "lake"), filepath.Join(project, "target")),
+		clear:  b.cleared(landing, filepath.Join(project, "lake"), filepath.Join(project, "target")),
 		append: func(int) (usage, error) { return b.runRbt(project, "run") },
 		files:  func() ([]string, error) { return manifestParts(parts) },
 	}, nil

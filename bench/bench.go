@@ -124,7 +124,7 @@ func run(args []string) error {
 			b.add(result{Case: s.title, NotMeasured: err.Error()})
 		}
 		if !b.keep {
-			_ = os.RemoveAll(filepath.Join(b.work, s.letter)) // it is tried again at the end
+			removeLarge(filepath.Join(b.work, s.letter))
 		}
 	}
 	return b.report(os.Stdout)
@@ -144,6 +144,7 @@ type bench struct {
 	meta     machine
 	tools    map[string]peerState
 	keep     bool
+	moved    int // how many folders were set aside
 }
 
 // newBench makes the working folder and builds rbt.
@@ -193,16 +194,18 @@ func repositoryRoot() (string, error) {
 }
 
 func (b *bench) close() {
-	if !b.keep {
-		os.RemoveAll(b.work)
+	if b.keep {
+		os.RemoveAll(b.aside())
+		return
 	}
+	os.RemoveAll(b.work)
 }
 
 // dir makes a folder of its own for one case, empty.
 func (b *bench) dir(name string) (string, error) {
 	path := filepath.Join(b.work, b.scenario, name)
-	if err := os.RemoveAll(path); err != nil {
-		return "", fmt.Errorf("clear %s: %w", path, err)
+	if err := b.cleared(path)(); err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return "", fmt.Errorf("make %s: %w", path, err)

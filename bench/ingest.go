@@ -196,7 +196,7 @@ func (b *bench) shapeSides(s shape, n int) ([]side, error) {
 
 // plainSide runs plain SQL steps in the bare program.
 func (b *bench) plainSide(name, dir, out string, steps []step) side {
-	return side{name: name, reset: removeAll(out), run: func() (usage, error) {
+	return side{name: name, reset: b.cleared(out), run: func() (usage, error) {
 		if err := os.MkdirAll(out, 0o755); err != nil {
 			return usage{}, err
 		}
@@ -238,7 +238,7 @@ func (b *bench) ingestAppend() error {
 		return err
 	}
 	arrived := filepath.Join(landing, "2.ndjson")
-	fresh := removeAll(filepath.Join(project, "lake"), filepath.Join(project, "target"), arrived)
+	fresh := b.cleared(filepath.Join(project, "lake"), filepath.Join(project, "target"), arrived)
 	call := func() (usage, error) { return b.runRbt(project, "run") }
 	return b.compare(comparison{
 		name: "append of " + count(n/20, "record") + " to " + strconv.Itoa(n), base: "full",

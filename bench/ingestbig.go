@@ -194,7 +194,7 @@ func (b *bench) ingestLargeAppend() error {
 	return b.compare(comparison{
 		name: fmt.Sprintf("append of %d records, a third of them known, to %d", fresh, n), base: "full",
 		sides: []side{
-			{name: "full", run: call, once: true, reset: removeAll(filepath.Join(project, "lake"), filepath.Join(project, "target"), arrived)},
+			{name: "full", run: call, once: true, reset: b.cleared(filepath.Join(project, "lake"), filepath.Join(project, "target"), arrived)},
 			{name: "append", run: call, once: true, reset: func() error { return os.Link(later, arrived) }},
 		},
 		targets: []target{{side: "append", metric: cpu, against: "full", max: appendShare}, {side: "append", metric: wall, against: "full", max: appendShare},

@@ -4,15 +4,19 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
+	"golang.org/x/sync/errgroup"
 )
 
 // job is the work of the bare program: statements for DuckDB by the driver
@@ -24,6 +28,10 @@ type job struct {
 	Connections int      `json:"connections,omitempty"` // steps of one level run at once on so many; 0 is 1
 	Steps       []step   `json:"steps"`
 	Answers     string   `json:"answers,omitempty"` // file that gets what the Ask steps returned
+	// Texts is a folder whose files are read and written anew below To, on all
+	// cores and without DuckDB; then there is nothing else to do.
+	Texts string `json:"texts,omitempty"`
+	To    string `json:"to,omitempty"`
 }
 
 // step is one of: a statement, a COPY of a query to a Parquet file, a question.
@@ -112,6 +120,9 @@ func runJobFile(path string) error {
 	if err := json.Unmarshal(text, &j); err != nil {
 		return fmt.Errorf("read the job %s: %w", path, err)
 	}
+	if j.Texts != "" {
+		return copyTexts(j.Texts, j.To)
+	}
 	connector, err := duckdb.NewConnector(j.Database, nil)
 	if err != nil {
 		return fmt.Errorf("open DuckDB: %w", err)
@@ -145,6 +156,35 @@ func runJobFile(path string) error {
 		}
 	}
 	return writeJSON(j.Answers, said)
+}
+
+// copyTexts is what a tool that turns files into files cannot do without: each is
+// read, and one as large is written into a folder that is new.
+func copyTexts(from, to string) error {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		within, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, within)
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o755)
+		}
+		group.Go(func() error {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(target, text, 0o644)
+		})
+		return nil
+	})
+	return errors.Join(err, group.Wait())
 }
 
 // runLevel runs steps on n connections; on one, in their order.

@@ -59,6 +59,8 @@ type measuredCall struct {
 	reset func() error
 	wallS float64 // target; 0 none
 	peakB float64 // target; 0 none
+	// texts is a folder of files: the bare program reads them and writes as many.
+	texts string
 }
 
 // runMany is scenario c.
@@ -76,7 +78,7 @@ func runMany(b *bench) error {
 		if err != nil {
 			return err
 		}
-		calls := manyCalls(project, n)
+		calls := b.manyCalls(project, n)
 		if err := b.callAll(strconv.Itoa(n)+" models, nothing published: ", project, calls[:len(calls)-3]); err != nil {
 			return err
 		}
@@ -107,13 +109,13 @@ func (b *bench) manyProjectDir(n int) (string, error) {
 
 // manyCalls are the calls on a project of n models; the last three want it
 // published.
-func manyCalls(project string, n int) []measuredCall {
-	cold := removeAll(filepath.Join(project, "target"))
+func (b *bench) manyCalls(project string, n int) []measuredCall {
+	cold := b.cleared(filepath.Join(project, "target"))
 	plan := measuredCall{name: "plan, cold", args: []string{"plan"}, reset: cold}
 	list := measuredCall{name: "ls, cold", args: []string{"ls"}, reset: cold}
 	listWarm := measuredCall{name: "ls, warm", args: []string{"ls"}}
 	warm := measuredCall{name: "plan, warm", args: []string{"plan"}}
-	compile := measuredCall{name: "compile, cold", args: []string{"compile"}, reset: cold}
+	compile := measuredCall{name: "compile, cold", args: []string{"compile"}, reset: cold, texts: filepath.Join(project, "models")}
 	compileWarm := measuredCall{name: "compile, warm", args: []string{"compile"}}
 	check := measuredCall{name: "compile --check", args: []string{"compile", "--check"}, reset: cold}
 	idle := measuredCall{name: "run, nothing to do", args: []string{"run"}}
@@ -137,6 +139,10 @@ func (b *bench) callAll(prefix, project string, calls []measuredCall) error {
 		c := comparison{name: prefix + call.name, sides: []side{{
 			name: "rbt", reset: call.reset, run: func() (usage, error) { return b.runRbt(project, call.args...) },
 		}}}
+		if call.texts != "" {
+			c.sides, c.base = append(c.sides, b.bareTexts(call.texts)), "bare"
+			c.notes = []string{"bare: a loop that reads as many files and writes them anew, on all cores"}
+		}
 		if call.wallS > 0 {
 			c.targets = append(c.targets, target{side: "rbt", metric: wall, max: call.wallS})
 		}
@@ -148,6 +154,15 @@ func (b *bench) callAll(prefix, project string, calls []measuredCall) error {
 		}
 	}
 	return nil
+}
+
+// bareTexts reads all files of a folder and writes them into a new one.
+func (b *bench) bareTexts(from string) side {
+	dir := filepath.Join(b.work, b.scenario)
+	to := filepath.Join(dir, "texts")
+	return side{name: "bare", reset: b.cleared(to), run: func() (usage, error) {
+		return b.runJob(dir, "texts", job{Texts: from, To: to})
+	}}
 }
 
 // small measures the calls that must not be felt.
@@ -173,7 +188,7 @@ func (b *bench) growMany(size int) error {
 			if err != nil {
 				return nil, err
 			}
-			remove := removeAll(filepath.Join(project, "target"), filepath.Join(project, "lake"))
+			remove := b.cleared(filepath.Join(project, "target"), filepath.Join(project, "lake"))
 			return []side{{name: "rbt", reset: remove, run: func() (usage, error) { return b.runRbt(project, call) }}}, nil
 		})
 		if err != nil {

@@ -50,7 +50,7 @@ func (b *bench) ingestPeers(dir, input string) ([]side, []target) {
 		sides = append(sides, side{
 			name: name, once: true,
 			reset: func() error {
-				if err := removeAll(home)(); err != nil {
+				if err := b.cleared(home)(); err != nil {
 					return err
 				}
 				return writeText(filepath.Join(home, "load.py"), dltScript)

@@ -13,7 +13,7 @@ func dbtExternal(b *bench, tool peerState, dir string, p neutral) (side, error) 
 	out := filepath.Join(dir, "out")
 	s, err := b.dbtSide(tool, dir, p, ":memory:", "    +materialized: external\n    +options: {compression: zstd}\n", out)
 	s.reset = func() error {
-		if err := removeAll(out)(); err != nil {
+		if err := b.cleared(out)(); err != nil {
 			return err
 		}
 		return writeText(filepath.Join(out, ".keep"), "")
@@ -26,7 +26,7 @@ func dbtExternal(b *bench, tool peerState, dir string, p neutral) (side, error) 
 func dbtTable(b *bench, tool peerState, dir string, p neutral) (side, error) {
 	file := filepath.Join(dir, "built.duckdb")
 	s, err := b.dbtSide(tool, dir, p, file, "    +materialized: table\n", "")
-	s.reset = removeAll(file, file+".wal")
+	s.reset = b.cleared(file, file+".wal")
 	s.outputs = inDatabase(file, "main", p.names())
 	return s, err
 }
@@ -35,7 +35,7 @@ func dbtTable(b *bench, tool peerState, dir string, p neutral) (side, error) {
 // before, and its partial-parse file is kept. Threads are the cores, as
 // dbt-duckdb's settings for one machine go; usage statistics are off.
 func (b *bench) dbtSide(tool peerState, dir string, p neutral, database, config, root string) (side, error) {
-	if err := removeAll(dir)(); err != nil {
+	if err := b.cleared(dir)(); err != nil {
 		return side{}, err
 	}
 	project := fmt.Sprintf("name: %s\nversion: '1.0'\nprofile: bench\nmodel-paths: [models]\nflags: {send_anonymous_usage_stats: false, partial_parse: true}\nmodels:\n  %s:\n%s", p.name, p.name, config)
@@ -68,7 +68,7 @@ func (b *bench) dbtSide(tool peerState, dir string, p neutral, database, config,
 // sqlmeshSide builds tables with a SQLMesh plan; the cache of parsed models is
 // kept warm, analytics are off.
 func sqlmeshSide(b *bench, tool peerState, dir string, p neutral) (side, error) {
-	if err := removeAll(dir)(); err != nil {
+	if err := b.cleared(dir)(); err != nil {
 		return side{}, err
 	}
 	file := filepath.Join(dir, "built.duckdb")
@@ -95,7 +95,7 @@ disable_anonymized_analytics: true
 	}
 	env := []string{"SQLMESH__DISABLE_ANONYMIZED_ANALYTICS=true"}
 	s := side{
-		reset: removeAll(file, file+".wal"),
+		reset: b.cleared(file, file+".wal"),
 		run: func() (usage, error) {
 			return b.child(b.tool(tool, dir, "sqlmesh", env, "plan", "--auto-apply", "--no-prompts", "--skip-tests"))
 		},
@@ -107,7 +107,7 @@ disable_anonymized_analytics: true
 
 // yatoSide builds tables with yato.
 func yatoSide(b *bench, tool peerState, dir string, p neutral) (side, error) {
-	if err := removeAll(dir)(); err != nil {
+	if err := b.cleared(dir)(); err != nil {
 		return side{}, err
 	}
 	for _, m := range p.models {
@@ -118,7 +118,7 @@ func yatoSide(b *bench, tool peerState, dir string, p neutral) (side, error) {
 	}
 	file := filepath.Join(dir, "built.duckdb")
 	return side{
-		reset: removeAll(file, file+".wal"),
+		reset: b.cleared(file, file+".wal"),
 		run: func() (usage, error) {
 			return b.child(b.tool(tool, dir, "yato", nil, "run", "--db", file, filepath.Join(dir, "sql")))
 		},
@@ -129,7 +129,7 @@ func yatoSide(b *bench, tool peerState, dir string, p neutral) (side, error) {
 // datalakeSide builds Parquet files with the Rust tool of a like name, on
 // DataFusion.
 func datalakeSide(b *bench, tool peerState, dir string, p neutral) (side, error) {
-	if err := removeAll(dir)(); err != nil {
+	if err := b.cleared(dir)(); err != nil {
 		return side{}, err
 	}
 	project := fmt.Sprintf("name: %s\nversion: \"1.0\"\nmodels_dir: models\ntarget_path: out\nlayers:\n", p.name)
@@ -150,7 +150,7 @@ func datalakeSide(b *bench, tool peerState, dir string, p neutral) (side, error)
 	}
 	jobs := fmt.Sprint(runtime.NumCPU())
 	return side{
-		reset: removeAll(filepath.Join(dir, "out"), filepath.Join(dir, ".rbt"), filepath.Join(dir, "target")),
+		reset: b.cleared(filepath.Join(dir, "out"), filepath.Join(dir, ".rbt"), filepath.Join(dir, "target")),
 		run: func() (usage, error) {
 			return b.child(b.tool(tool, dir, "rbt", nil, "run", "-p", dir, "--jobs", jobs, "--execution-strategy", "model_tier"))
 		},

@@ -143,23 +143,11 @@ func (p neutral) bareJob(work, out string, durable bool, settings ...string) job
 	return j
 }
 
-// removeAll is a reset that removes folders and files.
-func removeAll(paths ...string) func() error {
-	return func() error {
-		for _, path := range paths {
-			if err := os.RemoveAll(path); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // rbtSide builds a project from nothing with `rbt run`.
 func (b *bench) rbtSide(name, project string, p neutral) side {
 	return side{
 		name:    name,
-		reset:   removeAll(filepath.Join(project, "lake"), filepath.Join(project, "target")),
+		reset:   b.cleared(filepath.Join(project, "lake"), filepath.Join(project, "target")),
 		run:     func() (usage, error) { return b.runRbt(project, "run") },
 		outputs: parquetOf(filepath.Join(project, "lake"), p.names()),
 	}
@@ -172,7 +160,7 @@ func (b *bench) bareSide(name, dir string, p neutral, connections int, settings 
 	j.Connections = connections
 	return side{
 		name:    name,
-		reset:   removeAll(out),
+		reset:   b.cleared(out),
 		run:     func() (usage, error) { return b.runJob(dir, strings.ReplaceAll(name, " ", "-"), j) },
 		outputs: parquetOf(out, p.names()),
 	}
