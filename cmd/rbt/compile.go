@@ -89,7 +89,7 @@ func runCompile(ctx context.Context, sys *system, o compileOptions) error {
 	if err != nil {
 		return err
 	}
-	state, err := s.lake.ReadState(ctx)
+	state, err := s.readState(ctx)
 	if err != nil {
 		return s.fail(lakeError(err))
 	}

@@ -136,7 +136,7 @@ func (s *session) deferTo(ctx context.Context, o pastOptions) (otherLake, error)
 		return otherLake{}, diag.Errorf(diag.DeferLake, diag.Pos{}, "--defer: there is no lake at %s", root).
 			WithHint("run there first, or name the target whose lake is meant with --defer-target")
 	}
-	l, err := lake.Open(root, lake.OS())
+	l, memory, err := s.openLake(root)
 	if err != nil {
 		return otherLake{}, err
 	}
@@ -144,6 +144,7 @@ func (s *session) deferTo(ctx context.Context, o pastOptions) (otherLake, error)
 	if err != nil {
 		return otherLake{}, lakeError(err)
 	}
+	s.keepMemory(l, memory)
 	return otherLake{lake: l, state: &state}, nil
 }
 

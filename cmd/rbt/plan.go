@@ -61,7 +61,7 @@ func runPlan(ctx context.Context, sys *system, o planOptions) error {
 	}
 	defer s.close()
 	s.noTexts = true
-	state, err := s.lake.ReadState(ctx)
+	state, err := s.readState(ctx)
 	if err != nil {
 		return s.fail(lakeError(err))
 	}

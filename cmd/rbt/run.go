@@ -218,6 +218,7 @@ func (s *session) takeLake(ctx context.Context, timeout time.Duration) (*lake.Lo
 		_ = lock.Release()
 		return nil, recovered, s.fail(lakeError(err))
 	}
+	s.keepMemory(s.lake, s.memory)
 	return lock, recovered, nil
 }
 

@@ -61,7 +61,7 @@ func runTest(ctx context.Context, sys *system, o testOptions) error {
 		return err
 	}
 	defer s.close()
-	state, err := s.lake.ReadState(ctx)
+	state, err := s.readState(ctx)
 	if err != nil {
 		return s.fail(lakeError(err))
 	}

@@ -41,6 +41,14 @@ func (l *Lake) examineFile(c candidate, r *Receipt) Node {
 		}
 		return node
 	}
+	remember := func() {}
+	if mine && l.recalling != nil {
+		id := l.identityAt(c.path)
+		if l.recalling.whole(r, id) {
+			return node
+		}
+		remember = func() { l.recalling.noteWhole(r, id) }
+	}
 	f, err := l.fs.Open(l.abs(c.path))
 	if notExist(err) {
 		if mine {
@@ -61,6 +69,7 @@ func (l *Lake) examineFile(c candidate, r *Receipt) Node {
 			if want := r.Outputs[0].Files; len(want) == 1 && want[0].Bytes != size {
 				return damage(l.damaged(c, "the published file has %d bytes, and its receipt says %d", size, want[0].Bytes))
 			}
+			remember()
 			return node
 		}
 	}

@@ -53,7 +53,9 @@ type Lake struct {
 	root      string
 	fs        FS
 	manifests *manifests
-	kept      *Lock // until the process ends; nil normally
+	kept      *Lock   // until the process ends; nil normally
+	memory    *Memory // of ReadState and Recover; nil where there is none
+	recalling *Memory // the same, while they read
 }
 
 // Open returns the lake at an absolute path. Nothing is created: a lake that is

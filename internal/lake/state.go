@@ -98,11 +98,14 @@ func (l *Lake) readState(ctx context.Context, found *inventory) (State, error) {
 	slices.Sort(rest)
 	names = append(names, rest...)
 
+	// Only here: a node that is read alone was often written just now.
+	with := *l
+	with.recalling = l.memory
 	nodes := make([]Node, len(names))
 	here := make([]bool, len(names))
 	parallel(len(names), func(i int) {
 		if ctx.Err() == nil {
-			nodes[i], here[i] = l.readNode(names[i], candidates[names[i]])
+			nodes[i], here[i] = with.readNode(names[i], candidates[names[i]])
 		}
 	})
 	if err := ctx.Err(); err != nil {
@@ -172,7 +175,7 @@ func (l *Lake) readNode(name string, candidates []candidate) (Node, bool) {
 	var here bool
 	seen := ""
 	for range readTries {
-		receipt, err := l.readReceipt(name, receiptPath(name))
+		receipt, err := l.knownReceipt(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			node, here = l.unrecorded(name, candidates)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -79,8 +78,6 @@ const (
 	// recallFrom is the number of models from which on it pays: fewer are loaded
 	// before anybody notices.
 	recallFrom = 200
-	// recallFiles bounds the files of different targets and variables.
-	recallFiles = 4
 )
 
 // openRecall reads what is kept. It must be called when macros and variables are
@@ -350,34 +347,5 @@ func (p *Project) SaveRecall() error {
 	}
 	sum := sha256.Sum256(b.Bytes()[len(recallMagic):])
 	b.Write(sum[:])
-	if err := os.MkdirAll(filepath.Dir(r.path), 0o777); err != nil {
-		return fmt.Errorf("make folder of %s: %w", r.path, err)
-	}
-	return errors.Join(ReplaceFile(r.path, b.String()), r.removeOld())
-}
-
-// removeOld removes all but the newest files.
-func (r *recall) removeOld() error {
-	dir := filepath.Dir(r.path)
-	entries, err := os.ReadDir(dir)
-	type aged struct {
-		name string
-		at   int64
-	}
-	var others []aged
-	for _, e := range entries {
-		info, infoErr := e.Info()
-		if strings.HasPrefix(e.Name(), recallPrefix) && e.Name() != filepath.Base(r.path) && infoErr == nil {
-			others = append(others, aged{e.Name(), info.ModTime().UnixNano()})
-		}
-	}
-	slices.SortFunc(others, func(a, b aged) int { return cmp.Or(cmp.Compare(b.at, a.at), strings.Compare(a.name, b.name)) })
-	for i, o := range others {
-		if i >= recallFiles-1 {
-			if removed := os.Remove(filepath.Join(dir, o.name)); removed != nil && !errors.Is(removed, os.ErrNotExist) {
-				err = errors.Join(err, removed)
-			}
-		}
-	}
-	return err
+	return KeepCache(r.path, recallPrefix, b.String())
 }

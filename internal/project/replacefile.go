@@ -1,10 +1,13 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // ReplaceFile puts a file of the target folder in place, whole: a reader meets
@@ -25,4 +28,40 @@ func ReplaceFile(path, content string) error {
 		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(temp.Name()))
 	}
 	return nil
+}
+
+// cacheFiles bounds the files of one prefix: of different targets, variables, lakes.
+const cacheFiles = 4
+
+// KeepCache writes a file of target/cache and removes all but the newest of those
+// whose names have the same prefix.
+func KeepCache(path, prefix, content string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("make folder of %s: %w", path, err)
+	}
+	if err := ReplaceFile(path, content); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	type aged struct {
+		name string
+		at   int64
+	}
+	var others []aged
+	for _, e := range entries {
+		info, infoErr := e.Info()
+		if strings.HasPrefix(e.Name(), prefix) && e.Name() != filepath.Base(path) && infoErr == nil {
+			others = append(others, aged{e.Name(), info.ModTime().UnixNano()})
+		}
+	}
+	slices.SortFunc(others, func(a, b aged) int { return cmp.Or(cmp.Compare(b.at, a.at), strings.Compare(a.name, b.name)) })
+	for i, o := range others {
+		if i >= cacheFiles-1 {
+			if removed := os.Remove(filepath.Join(dir, o.name)); removed != nil && !errors.Is(removed, os.ErrNotExist) {
+				err = errors.Join(err, removed)
+			}
+		}
+	}
+	return err
 }

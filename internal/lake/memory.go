@@ -1,0 +1,203 @@
+package lake
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Memory is what an earlier command read of a lake, so that the next need not open
+// two files a node. It is never trusted over the lake: of each file that a node
+// was read from it holds the identity (size, times of modification and of change,
+// inode), and only a file that has the same one now counts as read. It may be lost
+// at any time; whatever is wrong with it costs time and nothing else.
+//
+// It is written and read as one text, by one build of the program for one lake.
+type Memory struct {
+	program, root string
+	until         int64 // what changed later than this, in ns since 1970, is not kept
+	entries       map[string]entry
+
+	mu   sync.Mutex
+	seen map[string]entry // what is true now
+	anew int              // how many of those the text did not hold
+}
+
+// entry is what is known of one node.
+type entry struct {
+	receipt identity
+	data    identity // of the file at path; zero where it was not found to be whole
+	path    string   // of the receipt, as is commit
+	commit  string
+	said    string // the receipt, as appendReceipt writes it; "" where it is not kept
+}
+
+// identity tells one content of a file from another: a file that was written to or
+// replaced has another time of change, which no program can set back.
+type identity struct {
+	size, mtime, ctime int64
+	device, inode      uint64
+}
+
+const (
+	// memoryMagic counts up with the form of the text.
+	memoryMagic = "rbt lake 1\n"
+	// memoryFrom is the number of nodes from which on it pays.
+	memoryFrom = 200
+	// memoryShare is the part of a lake, as its inverse, that may be new before the
+	// text is written again: reading so few files costs less than writing it.
+	memoryShare = 16
+	// memoryAge is how long a file must have been left alone before it is kept: one
+	// that is written twice within a tick of the file system's clock has the same
+	// identity both times.
+	memoryAge = 3 * time.Second
+)
+
+// NewMemory gives what text holds of the lake at root. Text that another program
+// wrote, or for another lake, or that is damaged or empty holds nothing. Now is the
+// time before anything of the lake is read.
+func NewMemory(program, root, text string, now time.Time) *Memory {
+	m := &Memory{program: program, root: root, until: now.Add(-memoryAge).UnixNano(), seen: map[string]entry{}}
+	body, ok := strings.CutPrefix(text, memoryMagic)
+	if !ok || len(body) < sha256.Size {
+		return m
+	}
+	body, sum := body[:len(body)-sha256.Size], body[len(body)-sha256.Size:]
+	if want := sha256.Sum256([]byte(body)); sum != string(want[:]) {
+		return m
+	}
+	r := &reading{rest: body}
+	if r.text() != program || r.text() != root {
+		return m
+	}
+	n := r.length()
+	m.entries = make(map[string]entry, n)
+	for range n {
+		name := r.text()
+		m.entries[name] = entry{receipt: r.identity(), data: r.identity(), path: r.text(), commit: r.text(), said: r.text()}
+	}
+	if r.bad || r.rest != "" {
+		m.entries = nil
+	}
+	return m
+}
+
+// Text gives what is to be written for the next command; false where it would hold
+// little that the text of before does not.
+func (m *Memory) Text() (string, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := make([]string, 0, len(m.seen))
+	for name, e := range m.seen {
+		if e.said != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) < memoryFrom || m.anew <= len(names)/memoryShare {
+		return "", false
+	}
+	slices.Sort(names)
+	b := appendText(appendText([]byte(memoryMagic), m.program), m.root)
+	b = binary.AppendUvarint(b, uint64(len(names)))
+	for _, name := range names {
+		e := m.seen[name]
+		b = appendIdentity(appendIdentity(appendText(b, name), e.receipt), e.data)
+		b = appendText(appendText(appendText(b, e.path), e.commit), e.said)
+	}
+	sum := sha256.Sum256(b[len(memoryMagic):])
+	return string(append(b, sum[:]...)), true
+}
+
+// Use makes the lake's ReadState and Recover go by what is known and note what they
+// read. It is called before either.
+func (l *Lake) Use(m *Memory) { l.memory = m }
+
+// knownReceipt reads the receipt of a node, of a file that is as it was from memory.
+func (l *Lake) knownReceipt(name string) (Receipt, error) {
+	rel := receiptPath(name)
+	if l.recalling == nil {
+		return l.readReceipt(name, rel)
+	}
+	// Before it is read: what changes meanwhile has another identity next time.
+	id := l.identityAt(rel)
+	if r, ok := l.recalling.receipt(name, id); ok {
+		return r, nil
+	}
+	r, err := l.readReceipt(name, rel)
+	if err == nil {
+		l.recalling.noteReceipt(name, id, r)
+	}
+	return r, err
+}
+
+// identityAt gives the identity of a file now; zero where it has none that can be
+// relied on.
+func (l *Lake) identityAt(rel string) identity {
+	info, err := l.fs.Stat(l.abs(rel))
+	if err != nil || !info.Mode().IsRegular() {
+		return identity{}
+	}
+	return identityOf(info)
+}
+
+func (m *Memory) receipt(name string, id identity) (Receipt, bool) {
+	e, ok := m.entries[name]
+	if !ok || e.receipt != id || id == (identity{}) {
+		return Receipt{}, false
+	}
+	r, ok := readReceiptText(e.said)
+	if !ok {
+		return Receipt{}, false
+	}
+	m.mu.Lock()
+	m.seen[name] = e
+	m.mu.Unlock()
+	return r, true
+}
+
+func (m *Memory) noteReceipt(name string, id identity, r Receipt) {
+	e := entry{receipt: id, path: r.Path, commit: r.Commit}
+	if m.settled(id) {
+		e.said = receiptText(r)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen[name] = e
+	if e.said != "" {
+		m.anew++
+	}
+}
+
+// settled reports whether a file was left alone long enough to be known by its
+// identity.
+func (m *Memory) settled(id identity) bool { return id != (identity{}) && id.ctime <= m.until }
+
+// whole reports whether the published file of a node, which is id now, was found to
+// be that of its receipt.
+func (m *Memory) whole(r *Receipt, id identity) bool {
+	if want := r.Outputs[0].Files; len(want) == 1 && want[0].Bytes != id.size {
+		return false
+	}
+	e := m.entries[r.Name]
+	return id != (identity{}) && e.data == id && e.path == r.Path && e.commit == r.Commit
+}
+
+// noteWhole notes that the published file of a node is that of its receipt.
+func (m *Memory) noteWhole(r *Receipt, id identity) {
+	if !m.settled(id) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.seen[r.Name]
+	if e.said != "" && e.path == r.Path && e.commit == r.Commit && e.data != id {
+		if m.entries[r.Name].receipt == e.receipt {
+			m.anew++ // the receipt is not
+		}
+		e.data = id
+		m.seen[r.Name] = e
+	}
+}
