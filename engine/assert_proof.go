@@ -50,7 +50,7 @@ func (a assertion) proof(set bool) *proof {
 	case "accepted_values":
 		p.holds = a.unlessFailNulls(a.acceptedHold)
 	case "not_constant":
-		p.holds = a.differs
+		p.holds = a.unlessFailNulls(a.differs)
 	}
 	return p
 }
@@ -118,8 +118,8 @@ func compareToText(value any, text, typ string) (int, bool) {
 func digitsOf(text, typ string, whole bool) (*big.Rat, bool) {
 	out := new(big.Rat)
 	switch {
-	case isInteger(typ) || decimalType.MatchString(typ):
-		if _, _, ok := exactNumber(text); !ok {
+	case isExact(typ):
+		if !numberText.MatchString(text) {
 			return nil, false
 		}
 		if _, ok := out.SetString(text); !ok {

@@ -3,18 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"math/big"
-	"regexp"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"rbt/internal/diag"
 	"rbt/internal/lake"
@@ -184,147 +176,11 @@ func TestAssertionMistakes(t *testing.T) {
 	}
 }
 
-// row is a row of a random table, the column n as exact text and x as a float.
-type row struct {
-	n    *int64
-	word *string
-	x    *float64
-}
-
-// TestAssertionsAgainstNaive compares every row-wise assertion and unique with
-// a loop in Go, on random tables full of NULLs, repeats, NaN and odd text.
-func TestAssertionsAgainstNaive(t *testing.T) {
-	db, err := openDatabase(context.Background(), project.Engine{}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	s, err := db.session(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	words := []string{"", "a", "A", "it's", `q"q`, "é", "e\u0301", "null", "007", "7", "a\nb", "--x", "日本"}
-	numbers := []int64{0, 1, -1, 7, 9007199254740993, math.MaxInt64, math.MinInt64}
-	floats := []float64{0, math.Copysign(0, -1), 1.5, math.NaN(), math.Inf(1), math.Inf(-1), 1e308}
-	columns := []lake.Column{{Name: "n", Type: "BIGINT"}, {Name: "word", Type: "VARCHAR"}, {Name: "x", Type: "DOUBLE"}}
-	rapid.Check(t, func(rt *rapid.T) {
-		rows := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) row {
-			return row{
-				n:    rapid.Ptr(rapid.SampledFrom(numbers), true).Draw(rt, "n"),
-				word: rapid.Ptr(rapid.SampledFrom(words), true).Draw(rt, "word"),
-				x:    rapid.Ptr(rapid.SampledFrom(floats), true).Draw(rt, "x"),
-			}
-		}), 0, 12).Draw(rt, "rows")
-		values := []string{"(NULL::BIGINT, NULL::VARCHAR, NULL::DOUBLE, false)"}
-		for _, r := range rows {
-			values = append(values, fmt.Sprintf("(%s, %s, %s, true)", sqlOf(r.n, func(v int64) string { return quoteText(strconv.FormatInt(v, 10)) + "::BIGINT" }),
-				sqlOf(r.word, quoteText), sqlOf(r.x, func(v float64) string { return quoteText(strconv.FormatFloat(v, 'g', -1, 64)) + "::DOUBLE" })))
-		}
-		from := "(SELECT n, word, x FROM (VALUES " + strings.Join(values, ", ") + ") AS v(n, word, x, is_row) WHERE is_row)"
-		failNulls := rapid.Bool().Draw(rt, "fail_nulls")
-		wordList := rapid.SliceOfNDistinct(rapid.SampledFrom(words), 1, 5, rapid.ID).Draw(rt, "accepted")
-		low := rapid.SampledFrom(numbers).Draw(rt, "low")
-		exclusive := rapid.Bool().Draw(rt, "exclusive")
-		accepted := make([]*string, len(wordList))
-		for i := range wordList {
-			accepted[i] = &wordList[i]
-		}
-		lowText := strconv.FormatInt(low, 10)
-		count := func(violates func(row) bool) (n int64) {
-			for _, r := range rows {
-				if violates(r) {
-					n++
-				}
-			}
-			return n
-		}
-		pattern := regexp.MustCompile("^[a-z0-9]+$")
-		for _, c := range []struct {
-			test project.Test
-			want int64
-		}{
-			{project.Test{Kind: "not_null", Columns: []string{"x"}}, count(func(r row) bool { return r.x == nil })},
-			{project.Test{Kind: "accepted_values", Columns: []string{"word"}, Args: project.TestArgs{Values: accepted}, FailNulls: failNulls},
-				count(func(r row) bool {
-					if r.word == nil {
-						return failNulls
-					}
-					return !slices.Contains(wordList, *r.word)
-				})},
-			{project.Test{Kind: "range", Columns: []string{"n"}, Args: project.TestArgs{Min: &lowText, ExclusiveMin: exclusive}, FailNulls: failNulls},
-				count(func(r row) bool {
-					if r.n == nil {
-						return failNulls
-					}
-					return *r.n < low || exclusive && *r.n == low
-				})},
-			{project.Test{Kind: "range", Columns: []string{"x"}, Args: project.TestArgs{Min: &lowText, ExclusiveMin: exclusive}, FailNulls: failNulls},
-				count(func(r row) bool {
-					if r.x == nil {
-						return failNulls
-					}
-					bound, _ := new(big.Float).SetInt64(low).Float64()
-					return math.IsNaN(*r.x) || *r.x < bound || exclusive && *r.x == bound
-				})},
-			{project.Test{Kind: "matches", Columns: []string{"word"}, Args: project.TestArgs{Pattern: "^[a-z0-9]+$"}, FailNulls: failNulls},
-				count(func(r row) bool {
-					if r.word == nil {
-						return failNulls
-					}
-					return !pattern.MatchString(*r.word)
-				})},
-			{project.Test{Kind: "expression", Args: project.TestArgs{SQL: "n > 0"}, FailNulls: failNulls},
-				count(func(r row) bool {
-					if r.n == nil {
-						return failNulls
-					}
-					return *r.n <= 0
-				})},
-			{project.Test{Kind: "unique", Columns: []string{"n", "word"}, FailNulls: failNulls}, naiveUnique(rows, failNulls)},
-		} {
-			got, err := genericCheck(&c.test, subject{from: from, columns: columns}, "", clock)
-			if err != nil {
-				rt.Fatal(err)
-			}
-			if failures, _ := counted(t, s, got, 0); failures != c.want {
-				rt.Fatalf("%s: %d violations, want %d\n%s", c.test.Kind, failures, c.want, got.Rows)
-			}
-		}
-	})
-}
-
 func sqlOf[T any](v *T, literal func(T) string) string {
 	if v == nil {
 		return "NULL"
 	}
 	return literal(*v)
-}
-
-func naiveUnique(rows []row, failNulls bool) (n int64) {
-	seen := map[string]int{}
-	unset := map[string]bool{}
-	for _, r := range rows {
-		key := "n"
-		if r.n != nil {
-			key = strconv.FormatInt(*r.n, 10)
-		}
-		if r.word != nil {
-			key += "\x00" + *r.word
-		}
-		seen[key]++
-		unset[key] = r.n == nil || r.word == nil
-	}
-	for key, times := range seen {
-		if unset[key] {
-			if failNulls {
-				n++
-			}
-		} else if times > 1 {
-			n++
-		}
-	}
-	return n
 }
 
 func TestOutcome(t *testing.T) {

@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rbt/internal/diag"
+)
+
+// numberText keeps exponents short, so that no value makes a number of a
+// million digits.
+var numberText = regexp.MustCompile(`^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$`)
+
+// dateText is how a date begins, or one of the words that DuckDB takes for one.
+var dateText = regexp.MustCompile(`^(?i)(\d{1,6}[-/]\d{1,2}[-/]\d{1,2}.*|-?infinity|epoch)$`)
+
+// offsetText is how a time ends that says how far it is from UTC.
+var offsetText = regexp.MustCompile(`:\d{2}(?:\.\d+)?\s*[+-](\d{1,2}(?::?\d{2})?)$`)
+
+// hasOffset reports whether a time is said to be one of another zone than UTC,
+// which DuckDB drops where the type has no zone.
+func hasOffset(text string) bool {
+	m := offsetText.FindStringSubmatch(text)
+	return m != nil && strings.Trim(m[1], "0:") != ""
+}
+
+func isInteger(typ string) bool { return integerTypes[typ] }
+func isExact(typ string) bool   { return isInteger(typ) || decimalType.MatchString(typ) }
+func isFloat(typ string) bool   { return typ == "DOUBLE" || typ == "FLOAT" }
+
+func isTemporal(typ string) bool {
+	return typ == "DATE" || strings.HasPrefix(typ, "TIMESTAMP") || strings.HasPrefix(typ, "TIME")
+}
+
+// exactNumber is a number in YAML spelling as SQL that loses nothing: HUGEINT
+// for a whole number, else a decimal as wide as needed.
+func exactNumber(text string) (literal string, whole, ok bool) {
+	if !numberText.MatchString(text) {
+		return "", false, false
+	}
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return "", false, false
+	}
+	if r.IsInt() {
+		return quoteText(r.Num().String()) + "::HUGEINT", true, r.Num().BitLen() <= 127
+	}
+	digits := strings.TrimRight(r.FloatString(37), "0")
+	back, _ := new(big.Rat).SetString(digits)
+	scale := len(digits) - strings.IndexByte(digits, '.') - 1
+	if back.Cmp(r) != 0 || len(digits) > 38 {
+		return "", false, false
+	}
+	return fmt.Sprintf("%s::DECIMAL(38,%d)", quoteText(digits), scale), false, true
+}
+
+// literal is a value in YAML spelling as the column's type; "" for a number beyond
+// all that the type has, which no row can be. What cannot be one of the type at all
+// is a mistake and not a failure.
+func (a assertion) literal(text string) (string, error) {
+	typ := a.columns[0].Type
+	switch {
+	case typ == "" || typ == "VARCHAR":
+		return quoteText(text), nil
+	case isExact(typ):
+		digits, ok := digitsOf(text, typ, true)
+		if !ok {
+			return "", a.wrongValue(text)
+		}
+		return exactLiteral(digits.Num(), typ), nil
+	case isFloat(typ):
+		if !numberText.MatchString(text) && !slices.Contains([]string{"nan", "inf", "-inf", "infinity", "-infinity"}, strings.ToLower(text)) {
+			return "", a.wrongValue(text)
+		}
+	case typ == "DATE" || strings.HasPrefix(typ, "TIMESTAMP"):
+		if !dateText.MatchString(text) || typ != "TIMESTAMP WITH TIME ZONE" && hasOffset(text) {
+			return "", a.wrongValue(text)
+		}
+	case typ == "BOOLEAN":
+		if !slices.Contains([]string{"true", "false", "t", "f", "yes", "no", "y", "n", "1", "0"}, strings.ToLower(text)) {
+			return "", a.wrongValue(text)
+		}
+	}
+	return "CAST(" + quoteText(text) + " AS " + typ + ")", nil
+}
+
+// exactLiteral is a number of a type of whole or decimal numbers, given in the unit
+// of its last digit; "" where it is beyond the type.
+func exactLiteral(n *big.Int, typ string) string {
+	var text string
+	var fits bool
+	switch {
+	case typ == "UHUGEINT":
+		text, fits = n.String(), n.Sign() >= 0 && n.BitLen() <= 128
+	case isInteger(typ):
+		bits := n.BitLen()
+		if n.Sign() < 0 {
+			bits = new(big.Int).Not(n).BitLen()
+		}
+		text, typ, fits = n.String(), "HUGEINT", bits <= 127
+	default:
+		scale := decimalScale(typ)
+		unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
+		text, fits = new(big.Rat).SetFrac(n, unit).FloatString(scale), len(new(big.Int).Abs(n).String()) <= decimalWidth(typ)
+	}
+	if !fits {
+		return ""
+	}
+	return quoteText(text) + "::" + typ
+}
+
+// decimalWidth is the number of digits of a decimal type.
+func decimalWidth(typ string) int {
+	width := 18 // of DECIMAL without arguments
+	if m := decimalType.FindStringSubmatch(typ); m[1] != "" {
+		width, _ = strconv.Atoi(m[1])
+	}
+	return width
+}
+
+// beyond is the condition that a value lies below the least bound, or above the
+// greatest. Unlike a value a bound need not be one that the column can hold (at
+// least 0.5, of an integer): the condition is about the next one that it can,
+// since DuckDB 1.5.6 rounds numbers to compare them with those of another type, or
+// ends the query.
+func (a assertion) beyond(text string, least, exclusive bool) (string, error) {
+	typ, literal := a.columns[0].Type, ""
+	if isExact(typ) {
+		digits, ok := digitsOf(text, typ, false)
+		if !ok {
+			return "", a.wrongValue(text)
+		}
+		n := new(big.Int).Div(digits.Num(), digits.Denom())
+		if !digits.IsInt() {
+			exclusive = false
+			if least {
+				n.Add(n, big.NewInt(1))
+			}
+		}
+		if literal = exactLiteral(n, typ); literal == "" {
+			return strconv.FormatBool((n.Sign() > 0) == least), nil
+		}
+	} else {
+		var err error
+		if literal, err = a.literal(text); err != nil {
+			return "", err
+		}
+	}
+	op := ">"
+	if least {
+		op = "<"
+	}
+	if exclusive {
+		op += "="
+	}
+	return a.column() + " " + op + " " + literal, nil
+}
+
+func (a assertion) step(text string) (string, error) {
+	if isTemporal(a.columns[0].Type) {
+		if numberText.MatchString(text) {
+			return "", diag.Errorf(diag.TestArgument, a.test.Pos, "sequence: %s is a %s, and its step %q has no unit", a.label(), a.columns[0].Type, text).
+				WithHint("write the step as an interval, as `step: 1 day`")
+		}
+		return "CAST(" + quoteText(text) + " AS INTERVAL)", nil
+	}
+	if digits, ok := digitsOf(text, a.columns[0].Type, true); ok && isInteger(a.columns[0].Type) {
+		if literal := exactLiteral(digits.Num(), a.columns[0].Type); literal != "" {
+			return literal, nil
+		}
+	}
+	literal, _, ok := exactNumber(text)
+	if !ok {
+		return "", a.wrongValue(text)
+	}
+	return literal, nil
+}
+
+func (a assertion) wrongValue(text string) error {
+	return diag.Errorf(diag.TestArgument, a.test.Pos, "%s: %q is no value of the type %s, which %s has", a.test.Kind, text, a.columns[0].Type, a.label())
+}
