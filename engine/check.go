@@ -61,12 +61,8 @@ func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Nod
 	}
 	order, jobs := neededNodes(g, nodes, during)
 	workers := min(workersFor(0, e.o.Project.Engine), max(1, len(jobs)))
-	for range workers {
-		s, err := db.session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c.sessions = append(c.sessions, s)
+	if err := c.open(ctx, db, workers); err != nil {
+		return nil, err
 	}
 	schedule{
 		jobs: jobs, workers: workers, grace: e.o.Grace,
@@ -157,9 +153,31 @@ type checker struct {
 	missing  map[*plan.Node]error           // why a source that keeps undeclared columns has no file
 }
 
+// open makes the sessions of the workers.
+func (c *checker) open(ctx context.Context, db *database, workers int) error {
+	for range workers {
+		s, err := db.session(ctx)
+		if err != nil {
+			return err
+		}
+		c.sessions = append(c.sessions, s)
+		if s.binder, err = db.session(ctx); err != nil {
+			return err
+		}
+		// Nothing runs there, and optimising is a third of what binding costs.
+		if err := s.binder.Exec(ctx, "PRAGMA disable_optimizer"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *checker) close() error {
 	var err error
 	for _, s := range c.sessions {
+		if s.binder != nil {
+			err = errors.Join(err, s.binder.Close())
+		}
 		err = errors.Join(err, s.Close())
 	}
 	return err

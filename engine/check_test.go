@@ -77,6 +77,37 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckByName: a model is bound right also where the name of what it reads
+// stands for more than its rows, and mistakes are told as they are written.
+func TestCheckByName(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"models/a.sql":         "select 1 as id, 'x' as name, {'k': 1} as s",
+		"models/b.sql":         "select 1 as id, date '2024-01-01' as day",
+		"models/qualified.sql": "select a.id, A.name, \"a\".s.k from {{ ref('a') }}",
+		"models/row.sql":       "select a from {{ ref('a') }}",
+		"models/star.sql":      "select b.*, a.name from {{ ref('a') }} join {{ ref('b') }} using (id)",
+		"models/shadow.sql":    "with a as (select id from {{ ref('a') }}) select a.id from a",
+		"models/comma.sql":     "select a.id, b.day from {{ ref('a') }}, {{ ref('b') }} where a.id = b.id",
+		"models/self.sql":      "select x.id, y.name from {{ ref('a') }} x join {{ ref('a') }} y on x.id = y.id",
+		"models/sub.sql":       "select (select max(day) from {{ ref('b') }}) as d, name from {{ ref('a') }} where id in (select id from {{ ref('b') }})",
+		"models/bad1.sql":      "select a.nme from {{ ref('a') }}",
+		"models/bad2.sql":      "select 1 as one,\n  nme from {{ ref('a') }}",
+		"models/bad3.sql":      "select x.id from {{ ref('a') }} x join {{ ref('b') }} y on x.id = y.day",
+		"models/bad4.sql":      "select sum(name) as n from {{ ref('a') }}",
+		"models/bad5.sql":      "select id from {{ ref('star') }} where dya > 1",
+	})
+	want := []string{
+		`models/bad1.sql:1:10: "a" has no column "nme" [RBT4006]`,
+		`models/bad2.sql:2:3: Referenced column "nme" not found in FROM clause [RBT4006]`,
+		`models/bad3.sql:1:60: a value of type INTEGER can never be taken for a DATE [RBT4009]`,
+		`models/bad4.sql:1:8: No function matches the given name and argument types 'sum(VARCHAR)'. You might need to add explicit type casts [RBT4008]`,
+		`models/bad5.sql:1:40: Referenced column "dya" not found in FROM clause [RBT4006]`,
+	}
+	if diff := cmp.Diff(want, w.check()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func BenchmarkCheck(b *testing.B) {
 	files := map[string]string{
 		"models/s.yml":  "sources:\n  - name: r\n    tables:\n      - {name: t, path: none/*.csv, columns: {id: BIGINT, day: DATE, name: VARCHAR}}\n",

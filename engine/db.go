@@ -210,6 +210,9 @@ func (d *database) session(ctx context.Context) (*session, error) {
 type session struct {
 	db   *database
 	conn *sql.Conn
+	// binder is where queries are bound that are not run here; nil: in the session
+	// itself.
+	binder *session
 	// What a trace says of a statement: on which connection, its place there, and
 	// for which node.
 	number, statements int
@@ -280,7 +283,11 @@ func (s *session) prepare(ctx context.Context, st statement, use func(driver.Stm
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := s.conn.Raw(func(driverConn any) error {
+	on := s
+	if s.binder != nil {
+		on = s.binder
+	}
+	err := on.conn.Raw(func(driverConn any) error {
 		conn := driverConn.(*duckdb.Conn)
 		prepared, err := conn.Prepare(st.text)
 		if bare, ok := st.withoutQualifier(err); ok {

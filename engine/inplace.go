@@ -194,7 +194,7 @@ func (c *checker) query(ctx context.Context, s *session, n *plan.Node, st statem
 // copy will not do. views says that the text itself needs the views of what is
 // known.
 func (c *checker) nothingInPlace(n *plan.Node, st statement) (copied string, views bool) {
-	if c.during == nil || !st.replaceable() {
+	if !st.replaceable() {
 		return "", true
 	}
 	c.mu.Lock()
