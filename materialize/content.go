@@ -23,7 +23,7 @@ const maxCompared = 2_000_000
 // threads built has its rows in another order every time: where all else is as
 // before, the rows are compared as a set that counts repetitions, and the
 // published hash stays where they are equal.
-func (p *publication) hashContent(ctx context.Context, s Session, o *StagedOutput) error {
+func (p *publication) hashContent(ctx context.Context, s Session, o *StagedOutput, followed func(file string) *lake.Following) error {
 	if o.ContentHash != nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (p *publication) hashContent(ctx context.Context, s Session, o *StagedOutpu
 	for i, f := range o.Files {
 		files[i] = f.Path
 	}
-	hash, err := p.lake.ContentHash(files, o.Columns)
+	hash, err := p.lake.ContentHash(files, o.Columns, followed)
 	if err != nil {
 		return &FaultError{p.Name, err}
 	}

@@ -166,3 +166,23 @@ func TestContentProperty(t *testing.T) {
 		}
 	})
 }
+
+// TestContentHashFollowed: a file that is hashed while the engine writes it has the
+// hash that it has afterwards. It would not if the engine changed what it has
+// written.
+func TestContentHashFollowed(t *testing.T) {
+	s := openDB(t).session(t)
+	const sql = "SELECT i AS id, hash(i) AS h, hash(i + 1) AS k, hash(i + 2) AS l FROM range(1500000) t(i) ORDER BY i"
+	var hashes []string
+	for _, fs := range []lake.FS{lake.OS(), &lake.Faulty{FS: lake.OS()}} { // only the first is followed
+		l := newLake(t, t.TempDir(), fs)
+		p := mustPublish(t, s, target(l, "m", lake.FormFile, 1), sql)
+		if p.Bytes < 30<<20 {
+			t.Errorf("the file has %d bytes, too few to be followed", p.Bytes)
+		}
+		hashes = append(hashes, *p.Receipt.Outputs[0].ContentHash)
+	}
+	if hashes[0] != hashes[1] {
+		t.Errorf("followed %s, read afterwards %s", hashes[0], hashes[1])
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"syscall"
 
 	"rbt/internal/lake"
@@ -49,14 +50,15 @@ func (p *publication) stageOnce(ctx context.Context, s Session, src Source) (Sta
 			return Staged{}, &FaultError{p.Name, err}
 		}
 	}
-	staged, err := src.Stage(ctx, stamped{s, p.metadata()}, dir)
+	w := &writing{lake: p.lake, metadata: p.metadata(), hash: p.hashed(), followed: map[string]*lake.Following{}}
+	staged, err := src.Stage(ctx, stamped{s, w}, dir)
 	if refused := syscall.Errno(0); errors.As(err, &refused) && strings.Contains(err.Error(), dir) {
 		err = &FaultError{p.Name, err} // a Source that writes by itself
 	}
 	if err != nil {
 		return Staged{}, err
 	}
-	return p.complete(ctx, s, staged)
+	return p.complete(ctx, s, staged, w)
 }
 
 // metadata is what every file of this publish carries.
@@ -71,7 +73,7 @@ func (p *publication) metadata() map[string]string {
 
 // complete adds to what was staged the names, the sizes as the file system has
 // them, and the published parts that stay.
-func (p *publication) complete(ctx context.Context, s Session, staged Staged) (Staged, error) {
+func (p *publication) complete(ctx context.Context, s Session, staged Staged, w *writing) (Staged, error) {
 	for i := range staged.Outputs {
 		o := &staged.Outputs[i]
 		if o.Relation == "" {
@@ -84,8 +86,8 @@ func (p *publication) complete(ctx context.Context, s Session, staged Staged) (S
 			}
 			o.Files[j].Bytes = info.Size()
 		}
-		if p.Form == lake.FormFile || p.Form == lake.FormSeed || p.Form == lake.FormParts {
-			if err := p.hashContent(ctx, s, o); err != nil {
+		if p.hashed() {
+			if err := p.hashContent(ctx, s, o, w.following); err != nil {
 				return Staged{}, err
 			}
 		}
@@ -99,10 +101,44 @@ func (p *publication) complete(ctx context.Context, s Session, staged Staged) (S
 	return staged, nil
 }
 
-// stamped adds the metadata of a publish to everything that a Source writes.
+// hashed reports whether content hashes are made of what is staged. An increment
+// could not keep its own, and an ingest brings its own.
+func (p *publication) hashed() bool {
+	return p.Form == lake.FormFile || p.Form == lake.FormSeed || p.Form == lake.FormParts
+}
+
+// writing is what all sessions of a Source do with what it writes.
+type writing struct {
+	lake     *lake.Lake
+	metadata map[string]string
+	hash     bool
+
+	mu       sync.Mutex
+	followed map[string]*lake.Following // by the path of the file
+}
+
+// follow follows a file that is about to be written, until stop.
+func (w *writing) follow(path string) (stop func()) {
+	f := w.lake.Follow(path, w.hash)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.followed[path] = f
+	return f.Stop
+}
+
+// following gives the Following of a file that was written; nil where there is
+// none.
+func (w *writing) following(path string) *lake.Following {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.followed[path]
+}
+
+// stamped adds the metadata of a publish to everything that a Source writes, and
+// follows it.
 type stamped struct {
 	Session
-	metadata map[string]string
+	*writing
 }
 
 func (s stamped) CopyTo(ctx context.Context, sql, path string, metadata map[string]string) ([]StagedFile, error) {
@@ -113,6 +149,7 @@ func (s stamped) CopyTo(ctx context.Context, sql, path string, metadata map[stri
 	for k, v := range s.metadata {
 		all[k] = v
 	}
+	defer s.follow(path)()
 	return s.Session.CopyTo(ctx, sql, path, all)
 }
 
@@ -121,5 +158,5 @@ func (s stamped) Fork(ctx context.Context) (Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stamped{f, s.metadata}, nil
+	return stamped{f, s.writing}, nil
 }
