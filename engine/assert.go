@@ -128,7 +128,7 @@ func (a assertion) build(parent string, now time.Time) (check, error) {
 	case "accepted_values":
 		return a.acceptedValues()
 	case "relationships":
-		return a.relationships(parent), nil
+		return a.relationships(parent), a.comparable()
 	case "range":
 		return a.inRange()
 	case "row_count":
@@ -138,7 +138,7 @@ func (a assertion) build(parent string, now time.Time) (check, error) {
 	case "matches":
 		return a.matches(), nil
 	case "freshness":
-		return a.freshness(now), nil
+		return a.freshness(now)
 	case "not_constant":
 		return a.notConstant(), nil
 	case "sequence":
@@ -376,7 +376,10 @@ func (a assertion) matches() check {
 
 // freshness compares with the clock of the run; a table without any value is
 // not fresh.
-func (a assertion) freshness(now time.Time) check {
+func (a assertion) freshness(now time.Time) (check, error) {
+	if typ := a.columns[0].Type; typ != "" && typ != "DATE" && !strings.HasPrefix(typ, "TIMESTAMP") {
+		return check{}, a.wrongType("only dates and timestamps have an age", "cast it to TIMESTAMP in the SQL of the model, or declare that type where it is a source's or a seed's")
+	}
 	oldest := now.UTC().Add(-a.test.Args.MaxAge)
 	none := "newest IS NULL"
 	if a.test.FailNulls { // each NULL is a violation, not that there is nothing else
@@ -386,7 +389,7 @@ func (a assertion) freshness(now time.Time) check {
 		Rows: fmt.Sprintf("SELECT newest FROM (SELECT max(%s) AS newest, count(*) AS n_rows FROM %s) AS latest WHERE %s OR CAST(newest AS TIMESTAMPTZ) < %s::TIMESTAMPTZ",
 			a.column(), a.from, none, quoteText(oldest.Format("2006-01-02 15:04:05.999999")+"+00")) + a.orNull(a.column()),
 		Expected: fmt.Sprintf("the newest %s to be at most %s old", a.label(), a.test.Args.MaxAge),
-	}
+	}, nil
 }
 
 // notConstant fails where there is exactly one value; a table without values
@@ -411,6 +414,9 @@ func (a assertion) sequence() (check, error) {
 		return check{}, err
 	}
 	breaks := "this_value <> previous_value + " + literal
+	if literal == "" {
+		breaks = "true"
+	}
 	if a.columns[0].Type == "TIMESTAMP_NS" {
 		// DuckDB 1.5.6 adds intervals to microseconds only.
 		breaks = "CAST(this_value AS TIMESTAMP) <> CAST(previous_value AS TIMESTAMP) + " + literal + " OR epoch_ns(this_value) % 1000 <> epoch_ns(previous_value) % 1000"

@@ -143,7 +143,7 @@ func TestAssertionCounts(t *testing.T) {
 
 func TestAssertionMistakes(t *testing.T) {
 	pos := diag.Pos{File: "models/data.sql", Line: 3, Col: 5}
-	columns := []lake.Column{{Name: "amount", Type: "BIGINT"}, {Name: "price", Type: "DECIMAL(9,2)"}, {Name: "day", Type: "DATE"}, {Name: "f", Type: "DOUBLE"}, {Name: "ok", Type: "BOOLEAN"}, {Name: "at", Type: "TIMESTAMP"}}
+	columns := []lake.Column{{Name: "amount", Type: "BIGINT"}, {Name: "price", Type: "DECIMAL(9,2)"}, {Name: "day", Type: "DATE"}, {Name: "f", Type: "DOUBLE"}, {Name: "ok", Type: "BOOLEAN"}, {Name: "at", Type: "TIMESTAMP"}, {Name: "word", Type: "VARCHAR"}}
 	cases := []struct {
 		name string
 		test project.Test
@@ -159,6 +159,13 @@ func TestAssertionMistakes(t *testing.T) {
 		{"number for a date in a list", project.Test{Kind: "accepted_values", Columns: []string{"day"}, Args: project.TestArgs{Values: []*string{spelled("5")}}}, `models/data.sql:3:5: accepted_values: "5" is no value of the type DATE, which day has [RBT6002]`},
 		{"word that is no boolean", project.Test{Kind: "accepted_values", Columns: []string{"ok"}, Args: project.TestArgs{Values: []*string{spelled("yes"), spelled("on")}}}, `models/data.sql:3:5: accepted_values: "on" is no value of the type BOOLEAN, which ok has [RBT6002]`},
 		{"offset of a time without a zone", project.Test{Kind: "range", Columns: []string{"at"}, Args: project.TestArgs{Min: spelled("2024-01-02T01:00:00Z"), Max: spelled("2024-01-02T01:00:00+02:00")}}, `models/data.sql:3:5: range: "2024-01-02T01:00:00+02:00" is no value of the type TIMESTAMP, which at has [RBT6002]`},
+		{"fraction finer than the scale", project.Test{Kind: "accepted_values", Columns: []string{"price"}, Args: project.TestArgs{Values: []*string{spelled("1.505")}}}, `models/data.sql:3:5: accepted_values: "1.505" is no value of the type DECIMAL(9,2), which price has [RBT6002]`},
+		{"age of a number", project.Test{Kind: "freshness", Columns: []string{"amount"}}, `models/data.sql:3:5: freshness: amount has the type BIGINT, and only dates and timestamps have an age [RBT6002]`},
+		{"age of a text", project.Test{Kind: "freshness", Columns: []string{"word"}}, `models/data.sql:3:5: freshness: word has the type VARCHAR, and only dates and timestamps have an age [RBT6002]`},
+		{"steps of texts", project.Test{Kind: "sequence", Columns: []string{"word"}}, `models/data.sql:3:5: sequence: word has the type VARCHAR, and only numbers, dates and times have steps [RBT6002]`},
+		{"steps of booleans", project.Test{Kind: "sequence", Columns: []string{"ok"}}, `models/data.sql:3:5: sequence: ok has the type BOOLEAN, and only numbers, dates and times have steps [RBT6002]`},
+		{"step between integers", project.Test{Kind: "sequence", Columns: []string{"amount"}, Args: project.TestArgs{Value: spelled("0.5")}}, `models/data.sql:3:5: sequence: "0.5" is no value of the type BIGINT, which amount has [RBT6002]`},
+		{"interval between integers", project.Test{Kind: "sequence", Columns: []string{"amount"}, Args: project.TestArgs{Value: spelled("1 day")}}, `models/data.sql:3:5: sequence: "1 day" is no value of the type BIGINT, which amount has [RBT6002]`},
 		{"step without a unit", project.Test{Kind: "sequence", Columns: []string{"day"}}, `models/data.sql:3:5: sequence: day is a DATE, and its step "1" has no unit [RBT6002]`},
 	}
 	for _, c := range cases {

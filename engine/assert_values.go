@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"math/big"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"rbt/internal/diag"
+	"rbt/internal/lake"
+	"rbt/internal/project"
 )
 
 // numberText keeps exponents short, so that no value makes a number of a
@@ -160,24 +163,104 @@ func (a assertion) beyond(text string, least, exclusive bool) (string, error) {
 	return a.column() + " " + op + " " + literal, nil
 }
 
+// step is what is added to a value to have the next; "" for a number beyond all
+// that the type has.
 func (a assertion) step(text string) (string, error) {
-	if isTemporal(a.columns[0].Type) {
+	typ := a.columns[0].Type
+	switch {
+	case isTemporal(typ):
 		if numberText.MatchString(text) {
-			return "", diag.Errorf(diag.TestArgument, a.test.Pos, "sequence: %s is a %s, and its step %q has no unit", a.label(), a.columns[0].Type, text).
+			return "", diag.Errorf(diag.TestArgument, a.test.Pos, "sequence: %s is a %s, and its step %q has no unit", a.label(), typ, text).
 				WithHint("write the step as an interval, as `step: 1 day`")
 		}
 		return "CAST(" + quoteText(text) + " AS INTERVAL)", nil
-	}
-	if digits, ok := digitsOf(text, a.columns[0].Type, true); ok && isInteger(a.columns[0].Type) {
-		if literal := exactLiteral(digits.Num(), a.columns[0].Type); literal != "" {
-			return literal, nil
+	case isExact(typ):
+		digits, ok := digitsOf(text, typ, true)
+		if !ok {
+			return "", a.wrongValue(text)
 		}
+		return exactLiteral(digits.Num(), typ), nil
+	case typ != "" && !isFloat(typ):
+		return "", a.wrongType("only numbers, dates and times have steps", "test another column, or cast it in the SQL of the model")
 	}
 	literal, _, ok := exactNumber(text)
 	if !ok {
 		return "", a.wrongValue(text)
 	}
 	return literal, nil
+}
+
+// wrongType says that the column is none of those that the test is for.
+func (a assertion) wrongType(why, hint string) error {
+	return diag.Errorf(diag.TestArgument, a.test.Pos, "%s: %s has the type %s, and %s", a.test.Kind, a.label(), a.columns[0].Type, why).WithHint("%s", hint)
+}
+
+// checkValues finds values of a test that their column's type cannot hold, where
+// only the engine can tell.
+func (s *session) checkValues(ctx context.Context, t *project.Test, columns []lake.Column) error {
+	texts := slices.Clone(t.Args.Values)
+	if t.Kind == "range" {
+		texts = []*string{t.Args.Min, t.Args.Max}
+	}
+	if len(t.Columns) != 1 || len(texts) == 0 {
+		return nil
+	}
+	column, err := findColumn(t, t.Columns[0], columns)
+	if typ := column.Type; err != nil || typ == "" || typ == "VARCHAR" || typ == "BOOLEAN" || isExact(typ) || isFloat(typ) {
+		return err
+	}
+	var asked, list []string
+	for _, text := range texts {
+		if text == nil {
+			continue
+		}
+		if _, known := digitsOf(*text, column.Type, false); !known {
+			asked, list = append(asked, *text), append(list, "TRY_CAST("+quoteText(*text)+" AS "+column.Type+") IS NULL")
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	wrong := -1
+	err = s.Query(ctx, "SELECT list_position(["+strings.Join(list, ", ")+"], true)", func(v []any) error {
+		if i, ok := v[0].(int32); ok {
+			wrong = int(i) - 1
+		}
+		return nil
+	})
+	if err == nil && wrong >= 0 {
+		err = assertion{test: t, columns: []lake.Column{column}}.wrongValue(asked[wrong])
+	}
+	return err
+}
+
+// comparedAs is a word for types whose values can be compared with each other; "" for
+// those that may be compared with others too.
+func comparedAs(typ string) string {
+	switch {
+	case strings.HasSuffix(typ, "]") || strings.HasPrefix(typ, "STRUCT(") || strings.HasPrefix(typ, "MAP("):
+		return "nested"
+	case isExact(typ) || isFloat(typ) || typ == "BOOLEAN":
+		return "number"
+	case typ == "DATE" || strings.HasPrefix(typ, "TIMESTAMP"):
+		return "date"
+	case strings.HasPrefix(typ, "TIME"):
+		return "time"
+	case typ == "INTERVAL" || typ == "UUID" || typ == "BLOB":
+		return typ
+	}
+	return ""
+}
+
+// comparable reports two columns of a relationship that cannot be compared. DuckDB
+// 1.5.6 binds a comparison of most types, and fails when the first row comes.
+func (a assertion) comparable() error {
+	own, other := comparedAs(a.columns[0].Type), comparedAs(a.field)
+	if own == "" || other == "" || own == other {
+		return nil
+	}
+	args := a.test.Args
+	return a.wrongType(fmt.Sprintf("%s of %s the type %s: they cannot be compared", args.Field, args.Ref.Node, a.field), "cast one of them in the SQL of its model")
 }
 
 func (a assertion) wrongValue(text string) error {

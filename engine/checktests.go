@@ -71,12 +71,20 @@ func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, co
 	if err != nil && all {
 		return nil // it was told before
 	}
+	if err == nil {
+		err = s.checkValues(ctx, t.Test, columns)
+	}
 	if err != nil || t.Test.Args.To != "" || t.Test.Args.SQL == "" && t.Test.Where == "" && t.Test.Kind != "matches" {
 		return err
 	}
 	if isWide(t) && !all {
 		return nil // its condition may read what is not known yet
 	}
+	return c.bindTest(ctx, s, t, built)
+}
+
+// bindTest binds a built-in assertion.
+func (c *checker) bindTest(ctx context.Context, s *session, t *plan.TestNode, built check) error {
 	st, err := oneQuery(built.Rows)
 	if err == nil {
 		err = c.makeViews(ctx, s)
@@ -93,6 +101,29 @@ func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, co
 		return diag.Diagnostic{Code: codeOf(e), Pos: t.Test.Pos, Msg: "test " + t.Test.Kind + ": " + messageOf(e), Hint: hintOf(e)}
 	}
 	return err
+}
+
+// relationship binds a relationship whose condition is SQL, or whose sides have two
+// types, which there may be no comparing.
+func (c *checker) relationship(ctx context.Context, s *session, t *plan.TestNode) error {
+	other := relationName(t.Test.Args.Ref.Relation())
+	c.mu.Lock()
+	fields := c.columns[relationKey(t.Test.Args.Ref.Relation())]
+	c.mu.Unlock()
+	columns := c.columnsOf(t)
+	field, err := findColumn(t.Test, t.Test.Args.Field, fields)
+	if _, untold := findColumn(t.Test, t.Test.Columns[0], columns); fields == nil || columns == nil || err != nil || untold != nil {
+		return nil // it was told before, or nobody can know
+	}
+	schema, name := "main", testedRelation(t.About, t.Test)
+	if t.About.Source != nil {
+		schema, name = t.About.Source.Group, t.About.Source.Name
+	}
+	built, err := genericCheck(t.Test, subject{from: relationName(schema, name), columns: columns, field: field.Type}, other, c.e.o.Now())
+	if err != nil || t.Test.Where == "" {
+		return err
+	}
+	return c.bindTest(ctx, s, t, built)
 }
 
 // isWide reports whether a test reads more than the node that it is about, if it
@@ -122,7 +153,7 @@ func (c *checker) wideTests(ctx context.Context, g *plan.Graph, nodes []*plan.No
 		judged[n] = true
 	}
 	for _, t := range g.Tests() {
-		if t.Test == nil || t.Compiled != nil && t.Compiled.Queried || !isWide(t) || !c.knows(t.Reads) || !slices.ContainsFunc(t.Reads, func(n *plan.Node) bool { return judged[n] }) {
+		if t.Test == nil || t.Compiled != nil && t.Compiled.Queried || !isWide(t) && t.Test.Args.To == "" || !c.knows(t.Reads) || !slices.ContainsFunc(t.Reads, func(n *plan.Node) bool { return judged[n] }) {
 			continue
 		}
 		if err := c.wideTest(ctx, t); err != nil && ctx.Err() == nil {
@@ -131,12 +162,15 @@ func (c *checker) wideTests(ctx context.Context, g *plan.Graph, nodes []*plan.No
 	}
 }
 
-// wideTest binds one test over several nodes: SQL of the user, or an assertion
-// whose condition reads other nodes. Of other assertions nodeTest has told all.
+// wideTest binds one test over several nodes: SQL of the user, a relationship, or
+// an assertion whose condition reads other nodes. Of other assertions nodeTest has
+// told all.
 func (c *checker) wideTest(ctx context.Context, t *plan.TestNode) error {
 	switch {
 	case t.Compiled != nil:
 		return c.ownTest(ctx, c.sessions[0], t)
+	case t.About != nil && t.Test.Args.To != "":
+		return c.relationship(ctx, c.sessions[0], t)
 	case t.About == nil || t.Test.Args.SQL == "" && t.Test.Where == "" || c.columnsOf(t) == nil:
 		return nil
 	}
