@@ -85,15 +85,15 @@ func runCompile(ctx context.Context, sys *system, o compileOptions) error {
 		_, err = io.WriteString(s.out, compiled.SQL+"\n")
 		return err
 	}
+	state, err := s.stateAndGraph(ctx)
+	if err != nil {
+		return err
+	}
 	g, selection, err := s.selectNodes(ctx, o.selectOptions)
 	if err != nil {
 		return err
 	}
-	state, err := s.readState(ctx)
-	if err != nil {
-		return s.fail(lakeError(err))
-	}
-	if err := s.writeCompiled(selection, &state, len(o.selected) > 0); err != nil || !o.check {
+	if err := s.writeCompiled(selection, state, len(o.selected) > 0); err != nil || !o.check {
 		return err
 	}
 	return s.checkModels(ctx, g, selection.Nodes)

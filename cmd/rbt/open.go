@@ -22,7 +22,6 @@ import (
 type session struct {
 	*workspace
 	lake         *lake.Lake
-	memory       *lake.Memory // of lake; nil where nothing is kept
 	engine       *engine.Engine
 	started      time.Time
 	invocationID string
@@ -38,10 +37,11 @@ type session struct {
 func (w *workspace) open(ctx context.Context, withLake bool, events func(engine.Event)) (*session, error) {
 	s := &session{workspace: w, started: w.sys.now().UTC(), invocationID: newInvocationID()}
 	if withLake {
-		var err error
-		if s.lake, s.memory, err = w.openLake(w.p.LakeDir); err != nil {
+		l, err := lake.Open(w.p.LakeDir, lake.OS())
+		if err != nil {
 			return nil, w.fail(err)
 		}
+		s.lake = l
 	}
 	if events == nil {
 		events = w.debugEvents

@@ -136,15 +136,14 @@ func (s *session) deferTo(ctx context.Context, o pastOptions) (otherLake, error)
 		return otherLake{}, diag.Errorf(diag.DeferLake, diag.Pos{}, "--defer: there is no lake at %s", root).
 			WithHint("run there first, or name the target whose lake is meant with --defer-target")
 	}
-	l, memory, err := s.openLake(root)
+	l, err := lake.Open(root, lake.OS())
 	if err != nil {
 		return otherLake{}, err
 	}
-	state, err := l.ReadState(ctx)
+	state, err := s.readState(ctx, l)
 	if err != nil {
 		return otherLake{}, lakeError(err)
 	}
-	s.keepMemory(l, memory)
 	return otherLake{lake: l, state: &state}, nil
 }
 

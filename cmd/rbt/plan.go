@@ -61,9 +61,9 @@ func runPlan(ctx context.Context, sys *system, o planOptions) error {
 	}
 	defer s.close()
 	s.noTexts = true
-	state, err := s.readState(ctx)
+	state, err := s.stateAndGraph(ctx)
 	if err != nil {
-		return s.fail(lakeError(err))
+		return err
 	}
 	po := s.planOptions(ctx, o.selectOptions)
 	po.FullRefresh, po.Force = o.fullRefresh, o.force
@@ -72,7 +72,7 @@ func runPlan(ctx context.Context, sys *system, o planOptions) error {
 		return s.fail(err)
 	}
 	po.Defer = other.state
-	p, err := s.plan(ctx, &state, po)
+	p, err := s.plan(ctx, state, po)
 	if err != nil {
 		return err
 	}

@@ -213,12 +213,13 @@ func (s *session) takeLake(ctx context.Context, timeout time.Duration) (*lake.Lo
 	if err != nil {
 		return nil, lake.Recovered{}, s.fail(lakeError(err))
 	}
+	memory := s.recallLake(s.lake)
 	recovered, err := s.lake.Recover(ctx, lock)
 	if err != nil {
 		_ = lock.Release()
 		return nil, recovered, s.fail(lakeError(err))
 	}
-	s.keepMemory(s.lake, s.memory)
+	s.keepLake(s.lake, memory)
 	return lock, recovered, nil
 }
 

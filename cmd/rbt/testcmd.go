@@ -61,7 +61,7 @@ func runTest(ctx context.Context, sys *system, o testOptions) error {
 		return err
 	}
 	defer s.close()
-	state, err := s.readState(ctx)
+	state, err := s.readState(ctx, s.lake)
 	if err != nil {
 		return s.fail(lakeError(err))
 	}

@@ -18,12 +18,13 @@ import (
 // It is written and read as one text, by one build of the program for one lake.
 type Memory struct {
 	program, root string
+	from          int   // memoryFrom, and fewer in tests
 	until         int64 // what changed later than this, in ns since 1970, is not kept
-	entries       map[string]entry
+	entries       map[string]*entry
 
 	mu   sync.Mutex
-	seen map[string]entry // what is true now
-	anew int              // how many of those the text did not hold
+	seen map[string]*entry // what is true now
+	anew int               // how many of those the text did not hold
 }
 
 // entry is what is known of one node.
@@ -60,7 +61,7 @@ const (
 // wrote, or for another lake, or that is damaged or empty holds nothing. Now is the
 // time before anything of the lake is read.
 func NewMemory(program, root, text string, now time.Time) *Memory {
-	m := &Memory{program: program, root: root, until: now.Add(-memoryAge).UnixNano(), seen: map[string]entry{}}
+	m := &Memory{program: program, root: root, from: memoryFrom, until: now.Add(-memoryAge).UnixNano(), seen: map[string]*entry{}}
 	body, ok := strings.CutPrefix(text, memoryMagic)
 	if !ok || len(body) < sha256.Size {
 		return m
@@ -74,13 +75,14 @@ func NewMemory(program, root, text string, now time.Time) *Memory {
 		return m
 	}
 	n := r.length()
-	m.entries = make(map[string]entry, n)
-	for range n {
-		name := r.text()
-		m.entries[name] = entry{receipt: r.identity(), data: r.identity(), path: r.text(), commit: r.text(), said: r.text()}
+	all := make([]entry, n)
+	entries := make(map[string]*entry, n)
+	for i := range all {
+		entries[r.text()] = &all[i]
+		all[i] = entry{receipt: r.identity(), data: r.identity(), path: r.text(), commit: r.text(), said: r.text()}
 	}
-	if r.bad || r.rest != "" {
-		m.entries = nil
+	if !r.bad && r.rest == "" {
+		m.entries, m.seen = entries, make(map[string]*entry, n)
 	}
 	return m
 }
@@ -96,7 +98,7 @@ func (m *Memory) Text() (string, bool) {
 			names = append(names, name)
 		}
 	}
-	if len(names) < memoryFrom || m.anew <= len(names)/memoryShare {
+	if len(names) < m.from || m.anew <= len(names)/memoryShare {
 		return "", false
 	}
 	slices.Sort(names)
@@ -159,7 +161,7 @@ func (m *Memory) receipt(name string, id identity) (Receipt, bool) {
 }
 
 func (m *Memory) noteReceipt(name string, id identity, r Receipt) {
-	e := entry{receipt: id, path: r.Path, commit: r.Commit}
+	e := &entry{receipt: id, path: r.Path, commit: r.Commit}
 	if m.settled(id) {
 		e.said = receiptText(r)
 	}
@@ -181,8 +183,8 @@ func (m *Memory) whole(r *Receipt, id identity) bool {
 	if want := r.Outputs[0].Files; len(want) == 1 && want[0].Bytes != id.size {
 		return false
 	}
-	e := m.entries[r.Name]
-	return id != (identity{}) && e.data == id && e.path == r.Path && e.commit == r.Commit
+	e, ok := m.entries[r.Name]
+	return ok && id != (identity{}) && e.data == id && e.path == r.Path && e.commit == r.Commit
 }
 
 // noteWhole notes that the published file of a node is that of its receipt.
@@ -192,12 +194,14 @@ func (m *Memory) noteWhole(r *Receipt, id identity) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.seen[r.Name]
-	if e.said != "" && e.path == r.Path && e.commit == r.Commit && e.data != id {
-		if m.entries[r.Name].receipt == e.receipt {
-			m.anew++ // the receipt is not
-		}
-		e.data = id
-		m.seen[r.Name] = e
+	e, ok := m.seen[r.Name]
+	if !ok || e.said == "" || e.path != r.Path || e.commit != r.Commit || e.data == id {
+		return
 	}
+	if m.entries[r.Name] == e {
+		m.anew++ // the receipt is not
+	}
+	now := *e // what was read of the text stays as it is
+	now.data = id
+	m.seen[r.Name] = &now
 }

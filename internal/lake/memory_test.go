@@ -13,8 +13,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// memoryNodes is the number of nodes of the lakes below: enough for a memory to pay.
-const memoryNodes = memoryFrom
+// memoryNodes is the number of nodes of the lakes below.
+const memoryNodes = 20
+
+// memoryOf is a memory that pays for few nodes.
+func memoryOf(root, text string, now time.Time) *Memory {
+	m := NewMemory("p", root, text, now)
+	m.from = 1
+	return m
+}
 
 // rememberedLake gives a lake of tables that were left alone for long, and what a
 // first reading of it keeps.
@@ -25,7 +32,7 @@ func rememberedLake(t *testing.T) (root, text string) {
 	for i := range memoryNodes {
 		publishFile(t, l, fmt.Sprintf("t%03d", i), "f1", "")
 	}
-	m := NewMemory("p", root, "", later())
+	m := memoryOf(root, "", later())
 	recalledState(t, root, m)
 	text, ok := m.Text()
 	if !ok {
@@ -131,7 +138,7 @@ func TestMemoryOpensNothing(t *testing.T) {
 	if n := recalledState(t, root, NewMemory("p", root, text, later())); n != 0 {
 		t.Errorf("%d files of a lake that nobody touched were opened", n)
 	}
-	m := NewMemory("p", root, text, later())
+	m := memoryOf(root, text, later())
 	recalledState(t, root, m)
 	if _, ok := m.Text(); ok {
 		t.Error("a memory that holds everything is written again")
@@ -221,10 +228,20 @@ func TestMemoryNotices(t *testing.T) {
 // What was changed just now could be changed again without getting another time.
 func TestMemoryOfYoungFiles(t *testing.T) {
 	root, _ := rememberedLake(t)
-	m := NewMemory("p", root, "", time.Now())
+	m := memoryOf(root, "", time.Now())
 	recalledState(t, root, m)
 	if _, ok := m.Text(); ok {
 		t.Error("files are kept that were written just now")
+	}
+}
+
+// Few nodes are read before anybody notices.
+func TestMemoryOfFewNodes(t *testing.T) {
+	root, _ := rememberedLake(t)
+	m := NewMemory("p", root, "", later())
+	recalledState(t, root, m)
+	if _, ok := m.Text(); ok {
+		t.Error("a file is written for a small lake")
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -96,8 +95,8 @@ func (l *loader) openRecall(files []foundFile) {
 	if l.anew {
 		return
 	}
-	if content, err := os.ReadFile(r.path); err == nil {
-		r.read(string(content))
+	if content, err := ReadCache(r.path); err == nil {
+		r.read(content)
 	}
 }
 

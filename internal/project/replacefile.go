@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,24 @@ func ReplaceFile(path, content string) error {
 		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(temp.Name()))
 	}
 	return nil
+}
+
+// ReadCache reads a file of target/cache. Unlike os.ReadFile it holds the content
+// once: such a file can be a good part of all memory.
+func ReadCache(path string) (content string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("read cache: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("read cache: %w", err)
+	}
+	var b strings.Builder
+	b.Grow(int(info.Size()))
+	_, err = io.Copy(&b, f)
+	return b.String(), err
 }
 
 // cacheFiles bounds the files of one prefix: of different targets, variables, lakes.
