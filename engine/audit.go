@@ -172,9 +172,16 @@ func (r *run) lateTest(ctx context.Context, worker, k int) jobResult {
 	return jobResult{commit: func() { r.tested(k, t) }}
 }
 
-// opener gives the worker's connection when it is needed.
+// opener gives the worker's connection when it is needed, for what may be asked of
+// much data.
 func (r *run) opener(worker int) opener {
-	return func(ctx context.Context) (*session, error) { return r.session(ctx, worker) }
+	return func(ctx context.Context) (*session, error) {
+		s, err := r.session(ctx, worker)
+		if err == nil {
+			err = s.db.widen(ctx)
+		}
+		return s, err
+	}
 }
 
 // needed reports whether a late test has anything new to look at.

@@ -52,6 +52,11 @@ func (b *builder) build(ctx context.Context) (commit func() error, err error) {
 	if err != nil {
 		return nil, inFile(b.unreadable(ctx, err), n.File)
 	}
+	watched, err := b.spread(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer watched()
 	target := materialize.Target{
 		Lake: b.run.e.o.Lake, Name: n.Name, Folder: folder, Form: form, RunID: b.run.o.InvocationID,
 		Fingerprint: b.decision.Fingerprint, Inputs: b.decision.Inputs, TestsHash: b.run.gateHashes(b.step).text(),
@@ -206,6 +211,9 @@ func (b *builder) seed() (materialize.Source, error) {
 func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materialize.Source, error) {
 	n := b.step.Node
 	if compiled.Queried {
+		if err := b.session.db.widen(ctx); err != nil {
+			return nil, err
+		}
 		var err error
 		if compiled, err = b.recompile(ctx); err != nil {
 			return nil, err

@@ -45,6 +45,7 @@ type database struct {
 	tempDir  string
 	tracer   *Engine // hears of every statement; nil where nobody does
 	sessions atomic.Int64
+	breadth  breadth
 }
 
 // openDatabase starts the instance with rbt's settings and the project's.
@@ -78,7 +79,7 @@ func (d *database) configure(ctx context.Context, cfg project.Engine) error {
 		"SET GLOBAL autoload_known_extensions = false",
 		"SET GLOBAL errors_as_json = true",
 	}
-	if cfg.DuckDBThreads > 0 {
+	if d.breadth.all = cfg.DuckDBThreads; d.breadth.all > 0 {
 		own = append(own, fmt.Sprintf("SET GLOBAL threads = %d", cfg.DuckDBThreads))
 	}
 	for _, q := range own {
@@ -476,6 +477,9 @@ func emptyRelation(columns []lake.Column) string {
 
 // literalPath escapes the characters that DuckDB takes for a glob.
 func literalPath(path string) string {
+	if !strings.ContainsAny(path, "[*?") {
+		return path // to make a replacer for each of thousands of files costs more than to open them
+	}
 	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(path)
 }
 

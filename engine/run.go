@@ -43,9 +43,11 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, o RunOptions) (_ *Result
 		return nil, err
 	}
 	if slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Action == plan.ActionRun }) {
-		if _, err := e.database(ctx); err != nil { // a mistake in the settings is not one of every node
+		db, err := e.database(ctx)
+		if err != nil { // a mistake in the settings is not one of every node
 			return nil, err
 		}
+		db.narrow(ctx)
 	}
 	pins, err := r.pinDeferred()
 	if err != nil {
@@ -53,6 +55,7 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, o RunOptions) (_ *Result
 	}
 	defer func() { err = errors.Join(err, pins.Close()) }()
 	r.catalog = newCatalog(e.o.Project, p.Graph, e.parser, r.publishedNode)
+	defer func() { err = errors.Join(err, r.widened(ctx)) }()
 	return r.do(ctx)
 }
 
