@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,9 +35,11 @@ type encoder struct {
 	inMeta bool // below a metadata list
 
 	dedup   []*dedupMap // by type; nil where nothing is dropped
-	undo    []undoEntry
-	marks   []int // rows of every table when the record began
-	pending tally // of the record being read
+	undo    []undoEntry // the touches of the record being read
+	again   bool        // b once more, in the same chunk, is a repeat of all that is in it
+	unequal bool        // something in the record equals nothing
+	marks   []int       // rows of every table when the record began
+	pending tally       // of the record being read
 	tally   tally
 	shown   tally // what progress has told
 }
@@ -92,7 +95,7 @@ func newEncoder(p *Program, dedupEntries int) *encoder {
 	for _, t := range p.types {
 		var d *dedupMap
 		if t.canDrop {
-			d = newDedupMap(dedupEntries)
+			d = newDedupMap(dedupEntries, t.hasMid)
 		}
 		e.dedup = append(e.dedup, d)
 	}
@@ -102,6 +105,11 @@ func newEncoder(p *Program, dedupEntries int) *encoder {
 // entry reads one top-level record, which is all of b. It reports whether it
 // was loaded; if not, e.fault says why and nothing of it is left.
 func (e *encoder) entry(b []byte, utf8OK bool, base, line int64) bool {
+	if e.again && bytes.Equal(b, e.b) {
+		e.repeat()
+		return true
+	}
+	e.again, e.unequal = false, false
 	e.reset(b, utf8OK)
 	e.base, e.line = base, line
 	e.slots, e.refs, e.lists, e.seen, e.extras = e.slots[:0], e.refs[:0], e.lists[:0], e.seen[:0], e.extras[:0]
@@ -115,16 +123,37 @@ func (e *encoder) entry(b []byte, utf8OK bool, base, line int64) bool {
 	if e.root(&out) && e.end() {
 		e.pending.records++
 		e.tally.add(&e.pending)
+		e.again = e.repeatable()
 		return true
 	}
 	for i, t := range e.bufs {
 		t.truncate(e.marks[i])
 	}
-	for _, u := range slices.Backward(e.undo) {
-		e.dedup[u.typ].restore(u)
+	for i := len(e.undo) - 1; i >= 0; i-- {
+		e.dedup[e.undo[i].typ].restore(&e.undo[i])
 	}
 	e.tally.rejects++
 	return false
+}
+
+// repeatable tells whether the same text once more would do nothing but count:
+// every record in it is known to a map of repeats, and equal to itself.
+func (e *encoder) repeatable() bool {
+	n := int64(0)
+	for _, o := range e.pending.occurrences {
+		n += o
+	}
+	return n == int64(len(e.undo)) && e.p.occ == nil && !e.unequal
+}
+
+// repeat counts the record before once more. It stands behind that one, so that
+// every record in it is dropped.
+func (e *encoder) repeat() {
+	for i := range e.undo {
+		u := &e.undo[i]
+		e.dedup[u.typ].entries[u.at].count(u.entry)
+	}
+	e.tally.add(&e.pending)
 }
 
 func (e *encoder) root(out *refSlot) bool {
@@ -270,9 +299,9 @@ func (e *encoder) record(t *recType, entry bool, out *refSlot) bool {
 }
 
 func (e *encoder) drop(t *recType, key, mid *[16]byte, pos int64, entry bool) bool {
-	u, dropped := e.dedup[t.ord].touch(key, mid, pos, entry)
-	if u.touched {
-		u.typ = t.ord
+	u, noted, dropped := e.dedup[t.ord].touch(key, mid, pos, entry)
+	if noted {
+		u.typ = int32(t.ord)
 		e.undo = append(e.undo, u)
 	}
 	return dropped

@@ -68,6 +68,7 @@ func (e *encoder) appendScalar(dst []byte, t scalar, s *slot, compared bool) []b
 		}
 		if math.IsNaN(f) && compared {
 			// The place is enough: no two objects end at one.
+			e.unequal = true
 			dst = append(dst, 'N')
 			return binary.BigEndian.AppendUint64(dst, uint64(e.base+int64(e.i)))
 		}

@@ -183,6 +183,7 @@ func (pl *pipeline) encodeChunk(ctx context.Context, e *encoder, c *chunk, id in
 			err = workerPanic(diag.Pos{File: pl.j.Files[c.file].Name, Line: int(line)}, r)
 		}
 	}()
+	e.again = false // what it was read from is another chunk now
 	valid := utf8.Valid(c.data)
 	if c.spans != nil {
 		for i := range c.spans {
@@ -221,7 +222,9 @@ func (pl *pipeline) one(ctx context.Context, e *encoder, c *chunk, s *span, vali
 		}
 		for i, d := range e.dedup {
 			if d != nil {
-				d.tend(e.bufs[pl.p.types[i].reps.ord])
+				if d.tend(e.bufs[pl.p.types[i].reps.ord]) {
+					e.again = false
+				}
 			}
 		}
 		for _, b := range e.bufs {
