@@ -85,8 +85,10 @@ func (j *Job) budget(p *Program) (flushBytes, dedupSlots int) {
 		}
 	}
 	perWorker := j.MemoryLimit / int64(j.Workers)
-	// The rest is chunks, garbage and room for the encoding of a flush.
-	flushBytes = int(min(max(perWorker/8, 1<<20), 64<<20))
+	// The rest is chunks, garbage and room for the encoding of a flush. Buffers of a
+	// few MB are filled again and again; larger ones cost more in fresh memory than
+	// fewer row groups save.
+	flushBytes = int(min(max(perWorker/8, 1<<20), 8<<20))
 	slots := perWorker / 8 / int64(types) / 64
 	dedupSlots = firstDedupSlots
 	for int64(dedupSlots*2) <= slots && dedupSlots < 1<<19 {
