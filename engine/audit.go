@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"rbt/internal/diag"
@@ -34,6 +36,9 @@ func (e *auditError) diagnostic(n *plan.Node) diag.Diagnostic {
 // of the node mean the staged data; nothing else of a run reads them before they
 // are published.
 func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
+	for _, o := range staged.Outputs {
+		b.run.forgetFailed(o.Relation)
+	}
 	if len(b.step.Gates) == 0 {
 		return nil
 	}
@@ -68,6 +73,15 @@ func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
 		return &auditError{failed}
 	}
 	return nil
+}
+
+// forgetFailed removes what is kept of a refused result of an earlier run. It is
+// there to be looked at, so that a fault is nothing to stop for.
+func (r *run) forgetFailed(relation string) {
+	base := filepath.Join(r.e.o.Project.TargetDir, "failed", relation)
+	for i, err := 2, os.Remove(base+".staged"); err == nil; i++ {
+		err = os.Remove(fmt.Sprintf("%s.%d.staged", base, i))
+	}
 }
 
 // bindStaged makes the name of an output mean what is staged.

@@ -67,11 +67,15 @@ func testLabel(t *project.Test) string {
 type opener func(context.Context) (*session, error)
 
 // evaluate asks a test. part, where it is not nil, is asked in place of the
-// relation. What goes wrong is in the result.
+// relation. What goes wrong is in the result. Violating rows that are kept of an
+// earlier time go first: what lies there is of the last time that a test was asked.
 func (r *run) evaluate(ctx context.Context, open opener, t *project.Test, part *subject) *TestResult {
 	n := r.tests[t]
 	result := newTestResult(t, n)
 	started := r.e.o.Now()
+	if err := os.Remove(r.failuresOf(t)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		r.e.emit(Event{Kind: EventLog, Level: "warn", Message: fmt.Sprintf("remove the violating rows of an earlier run: %v", err)})
+	}
 	for again := true; again; {
 		q := asking{run: r, test: t, node: n, result: result}
 		if err := q.answer(ctx, open, part); err != nil {
@@ -465,10 +469,15 @@ func (q *asking) sample(ctx context.Context, c check) error {
 	})
 }
 
+// failuresOf is the file of the violating rows of a test.
+func (r *run) failuresOf(t *project.Test) string {
+	return filepath.Join(r.e.o.Project.TargetDir, "failures", t.Name+".parquet")
+}
+
 // store writes the violating rows to target/failures/<test>.parquet.
 func (q *asking) store(ctx context.Context, c check) error {
-	dir := filepath.Join(q.run.e.o.Project.TargetDir, "failures")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	file := q.run.failuresOf(q.test)
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		return fmt.Errorf("store failures: %w", err)
 	}
 	rows := c.Rows
@@ -476,7 +485,6 @@ func (q *asking) store(ctx context.Context, c check) error {
 		rows = fmt.Sprintf("SELECT * FROM (%s\n) LIMIT %d", rows, q.test.Limit)
 	}
 	// Written beside its name and moved there, so that it is never half there.
-	file := filepath.Join(dir, q.test.Name+".parquet")
 	err := q.copyRows(ctx, rows, file+".tmp")
 	if err != nil && ctx.Err() == nil && q.copyRows(ctx, `SELECT CAST(COLUMNS('(?s).*') AS VARCHAR) AS '\0' FROM (`+rows+"\n)", file+".tmp") == nil {
 		err = nil // rows of a type that no Parquet file holds, as text

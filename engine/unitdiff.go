@@ -10,16 +10,16 @@ import (
 	"rbt/internal/project"
 )
 
-// unitRow is a row, each value printed by the engine; nil is NULL.
-type unitRow []*string
+// unitRow is a row of a model, or one that is expected.
+type unitRow []unitValue
 
 func (r unitRow) key() string {
 	var b strings.Builder
 	for _, v := range r {
-		if v == nil {
+		if v.null {
 			b.WriteString("n;")
 		} else {
-			fmt.Fprintf(&b, "%d:%s;", len(*v), *v)
+			fmt.Fprintf(&b, "%d:%s;", len(v.equal), v.equal)
 		}
 	}
 	return b.String()
@@ -34,8 +34,6 @@ func (r unitRow) same(o unitRow) (n int) {
 	}
 	return n
 }
-
-func sameValue(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // unitDiff is what tells the rows of a model from those that a test expects.
 // The order of rows does not count.
@@ -79,14 +77,11 @@ func (d unitDiff) table() (columns []string, rows [][]string) {
 	line := func(word string, r, other unitRow) {
 		cells := []string{word}
 		for i, v := range r {
-			text := "NULL"
-			if v != nil {
-				text = *v
-			}
 			if other != nil && !sameValue(v, other[i]) {
-				text = "*" + text + "*"
+				cells = append(cells, v.marked(other[i]))
+			} else {
+				cells = append(cells, v.shown())
 			}
-			cells = append(cells, text)
 		}
 		rows = append(rows, cells)
 	}
@@ -222,23 +217,27 @@ func (c *unitCase) expected(ctx context.Context, f project.Fixture, columns []la
 
 // rows reads rows, every value printed.
 func (c *unitCase) rows(ctx context.Context, query string, columns []lake.Column) ([]unitRow, error) {
-	list := make([]string, len(columns))
-	for i, col := range columns {
-		list[i] = "CAST(" + quoteIdent(col.Name) + " AS VARCHAR)"
-		if col.Type == "JSON" { // however its blanks stand
-			list[i] = "CAST(json(" + quoteIdent(col.Name) + ") AS VARCHAR)"
+	list := make([]string, 0, 2*len(columns))
+	for _, col := range columns {
+		name, tree := quoteIdent(col.Name), treeOf(col.Type)
+		shown := textOf(shownAs(name, col.Type))
+		if tree.isJSON() { // however its blanks stand
+			shown = "CAST(json(" + name + ") AS VARCHAR)"
 		}
+		equal := "NULL"
+		if e := equalValue(name, tree, 0); e != name {
+			equal = "CAST(" + e + " AS VARCHAR)"
+		}
+		list = append(list, shown, equal)
 	}
 	var out []unitRow
 	err := c.session.Query(ctx, fmt.Sprintf("SELECT %s FROM (\n%s\n) AS tested LIMIT %d", strings.Join(list, ", "), query, maxUnitRows+1), func(values []any) error {
 		if len(out) == maxUnitRows {
 			return fmt.Errorf("a unit test compares at most %d rows", maxUnitRows)
 		}
-		row := make(unitRow, len(values))
-		for i, v := range values {
-			if text, ok := v.(string); ok {
-				row[i] = &text
-			}
+		row := make(unitRow, len(columns))
+		for i, col := range columns {
+			row[i] = unitValueOf(values[2*i], values[2*i+1], col.Type)
 		}
 		out = append(out, row)
 		return nil

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"rbt/internal/jinja"
+	"rbt/internal/lake"
 	"rbt/internal/project"
 )
 
@@ -230,7 +231,13 @@ select id from {{ ref('s') }}
 func TestDiffRowsIsSymmetric(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		gen := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) unitRow {
-			return unitRow{rapid.Ptr(rapid.SampledFrom([]string{"", "a", "b"}), true).Draw(rt, "x"), rapid.Ptr(rapid.SampledFrom([]string{"", "n;"}), true).Draw(rt, "y")}
+			value := func(label string, texts ...string) unitValue {
+				if v := rapid.Ptr(rapid.SampledFrom(texts), true).Draw(rt, label); v != nil {
+					return unitValueOf(*v, nil, "VARCHAR")
+				}
+				return unitValueOf(nil, nil, "VARCHAR")
+			}
+			return unitRow{value("x", "", "a", "b"), value("y", "", "n;")}
 		}), 0, 6)
 		a, b := gen.Draw(rt, "expected"), gen.Draw(rt, "got")
 		count := map[string]int{}
@@ -257,6 +264,72 @@ func TestDiffRowsIsSymmetric(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEqualValues compares values of one type as unit tests do, and shows what
+// differs.
+func TestEqualValues(t *testing.T) {
+	s := testSession(t)
+	c := unitCase{session: s}
+	cases := []struct {
+		typ, a, b string // as SQL
+		marks     string // of a, where they differ
+	}{
+		{"DOUBLE", "-0.0", "0", ""},
+		{"FLOAT", "'-0'", "0", ""},
+		{"DOUBLE", "'nan'", "'nan'", ""},
+		{"DOUBLE", "'nan'", "NULL", "*nan*"},
+		{"DOUBLE", "'inf'", "'-inf'", "*inf*"},
+		{"DOUBLE", "0.1 + 0.2::DOUBLE", "0.3", "*0.30000000000000004*"},
+		{"DOUBLE[]", "[-0.0, NULL, 'nan'::DOUBLE]", "[0, NULL, 'nan'::DOUBLE]", ""},
+		{"DOUBLE[]", "NULL", "[]", "*NULL*"},
+		{"DECIMAL(9,3)", "1.5", "1.500", ""},
+		{"DECIMAL(2,2)", "0.5", "0.25", "*0.50*"},
+		{"MAP(VARCHAR, INTEGER)", "map {'a': 1, 'b': 2}", "map {'b': 2, 'a': 1}", ""},
+		{"MAP(VARCHAR, INTEGER)", "map {'a': 1, 'b': 2}", "map {'b': 1, 'a': 2}", "*{a=1, b=2}*"},
+		{"MAP(VARCHAR, INTEGER)", "NULL", "map {}", "*NULL*"},
+		{"MAP(VARCHAR, DOUBLE[])[]", "[map {'a': [-0.0], 'b': NULL}, NULL]", "[map {'b': NULL, 'a': [0.0]}, NULL]", ""},
+		{"STRUCT(\"a b\" DOUBLE, m MAP(INTEGER, INTEGER))", "{'a b': -0.0, 'm': map {1: 1, 2: 2}}", "{'a b': 0, 'm': map {2: 2, 1: 1}}", ""},
+		{"STRUCT(a DOUBLE)", "NULL", "{'a': NULL}", "*NULL*"},
+		{"STRUCT(a DOUBLE)", "{'a': NULL}", "{'a': 0}", "*{'a': NULL}*"},
+		{"STRUCT(name VARCHAR, amount DECIMAL(9,2), note VARCHAR)", "{'name': 'somebody', 'amount': 1.5, 'note': 'long'}", "{'name': 'somebody', 'amount': 1.25, 'note': 'long'}",
+			"{'name': somebody, 'amount': *1.50*, 'note': long}"},
+		{"VARCHAR[]", "['a', 'b']", "['a, b']", "*[a, b]*"},
+		{"VARCHAR[]", "[NULL]", "['NULL']", "*[NULL]*"},
+		{"VARCHAR", "NULL", "'NULL'", "*NULL*"},
+		{"VARCHAR", "'NULL'", "NULL", "*'NULL'*"},
+		{"VARCHAR", "'é'", "'e' || chr(769)", `*"\u00e9"*`},
+		{"VARCHAR", "'a '", "'a'", "*a *"},
+		{"VARCHAR", "'the quick brown fox jumps over the dog'", "'the quick brown cat jumps over the dog'", "the quick brown *fox* jumps over the dog"},
+		{"VARCHAR", "'the quick brown fox jumps over the dog'", "'the quick brown fox jumps over the dog.'", "the quick brown fox jumps over the *dog*"},
+		{"TIMESTAMP WITH TIME ZONE", "'2024-01-01 12:00:00+02'", "'2024-01-01 10:00:00+00'", ""},
+		{"TIMESTAMP WITH TIME ZONE", "'2024-01-01 12:00:00+02'", "'2024-01-01 12:00:00+00'", "*2024-01-01 10:00:00+00*"},
+		{"TIMESTAMP", "'2024-01-01'", "'2024-01-01 00:00:00.000'", ""},
+		{"JSON", `'{"b": 1, "a": [1, {"d": 2, "c": 3}]}'`, `'{"a":[1,{"c":3,"d":2}],"b":1}'`, ""},
+		{"JSON", `'{"a": 1.0}'`, `'{"a": 1}'`, `*{"a":1.0}*`},
+		{"JSON", `'[1, 2]'`, `'[2, 1]'`, `*[1,2]*`},
+		{"JSON", `'"<a>"'`, `'"<a>"'`, ""},
+		{"JSON", `'{"a":1,"a":2}'`, `'{"a":2}'`, `*{"a":1,"a":2}*`},
+		{"BLOB", `'\x00a'`, `'\x00a'`, ""},
+	}
+	for _, test := range cases {
+		columns := []lake.Column{{Name: "v w", Type: test.typ}}
+		read := func(value string) unitValue {
+			rows, err := c.rows(t.Context(), "SELECT CAST("+value+" AS "+test.typ+") AS \"v w\"", columns)
+			if err != nil || len(rows) != 1 {
+				t.Fatalf("%s: %v", value, err)
+			}
+			return rows[0][0]
+		}
+		a, b := read(test.a), read(test.b)
+		marks := ""
+		if !sameValue(a, b) {
+			marks = a.marked(b)
+		}
+		if diff := cmp.Diff(test.marks, marks); diff != "" {
+			t.Errorf("%s and %s as %s: %s", test.a, test.b, test.typ, diff)
+		}
+	}
 }
 
 func TestFixtureLiteral(t *testing.T) {
