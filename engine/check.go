@@ -56,6 +56,9 @@ func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Nod
 	c := &checker{e: e, during: during, names: newCatalog(e.o.Project, g, e.parser, nil).names(), known: map[*plan.Node]bool{}, problems: map[*plan.Node]error{}, columns: map[string][]lake.Column{}, unmade: map[string]string{}, tests: testsByNode(g),
 		bindings: map[*plan.Node]*binding{}, sources: map[*plan.Node]*foreseenSource{}, missing: map[*plan.Node]error{}}
 	defer func() { err = errors.Join(err, c.close()) }()
+	if during == nil {
+		c.checked = newCheckCache(e.o.Project, e.o.Version, g)
+	}
 	if err := c.schemas(ctx, db, g); err != nil {
 		return nil, err
 	}
@@ -81,6 +84,7 @@ func (e *Engine) bindEmpty(ctx context.Context, g *plan.Graph, nodes []*plan.Nod
 	c.fields(nodes)
 	if during == nil {
 		c.wideTests(ctx, g, nodes)
+		_ = c.checked.save() // one that cannot be written costs the next check its time
 	}
 	return c, ctx.Err()
 }
@@ -135,9 +139,10 @@ func asList(err error, file string) diag.List {
 // checker binds nodes, parents before children, several at once.
 type checker struct {
 	e        *Engine
-	during   *foresight // nil where no run is about to start
-	names    []string   // of all relations
-	sessions []*session // by worker
+	during   *foresight  // nil where no run is about to start
+	names    []string    // of all relations
+	sessions []*session  // by worker
+	checked  *checkCache // of earlier checks; nil where a run is about to start
 	problems map[*plan.Node]error
 	tests    map[*plan.Node][]*plan.TestNode
 	wide     diag.List // problems of tests that are about no single node
@@ -379,6 +384,13 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 		p.columns = c.columnsRead(n)
 		return c.withoutFiles(n, placeError(err, p))
 	}
+	key := ""
+	if err == nil {
+		key = c.checkKey(n, compiled, st)
+		if columns, ok := c.wasChecked(key); ok {
+			return columns, nil
+		}
+	}
 	read := c.columnsFor(n)
 	known := &described{}
 	var look *inPlace
@@ -402,12 +414,14 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 		if err != nil {
 			return nil, wrong(err)
 		}
+		c.keepChecked(key, columns)
 		return columns, nil
 	}
 	_, columns, err := materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced).Select(ctx, knowing{s, known, look})
 	if err != nil {
 		return nil, wrong(err)
 	}
+	c.keepChecked(key, columns)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bindings[n] = &binding{text: st.text, known: known}

@@ -14,21 +14,26 @@ import (
 	"rbt/internal/project"
 )
 
-// parseCache keeps on disk what the engine's parser said of texts, by their
-// content, so that a command over texts that were seen before opens no
-// database. It may be removed at any time; what another version of rbt, of the
-// engine or of this format wrote has another name and is not read. Whatever
-// goes wrong with it costs time and nothing else.
-type parseCache struct {
+// answers keeps on disk what the engine said, by a hash of all that it was asked
+// about, so that it is not asked again. It may be removed at any time; what
+// another version of rbt, of the engine or of this format wrote has another name
+// and is not read. Whatever goes wrong with it costs time and nothing else.
+type answers[T any] struct {
 	dir      string
+	prefix   string              // of the file's name
 	versions string              // all on which the answers depend
 	mask     func(string) string // what it changes is not kept
+	least    int                 // so many that nobody asked for are kept in any case
 
 	loaded  bool
-	entries map[string]plan.Tables // by hash of the text
+	entries map[string]T // by hash
 	used    map[string]bool
 	changed bool
 }
+
+// parseCache is what the engine's parser said of texts: a command over texts that
+// were seen before opens no database.
+type parseCache = answers[plan.Tables]
 
 // parseFormat counts up when what is made of a parse tree changes.
 const parseFormat = 1
@@ -40,7 +45,11 @@ const parseSpare = 4
 const parsePrefix = "parse-"
 
 func newParseCache(targetDir, version string, mask func(string) string) *parseCache {
-	return &parseCache{dir: filepath.Join(targetDir, "cache"), versions: strconv.Itoa(parseFormat) + "\x00" + version + "\x00" + Version(), mask: mask, used: map[string]bool{}}
+	return newAnswers[plan.Tables](targetDir, parsePrefix, parseFormat, version, mask)
+}
+
+func newAnswers[T any](targetDir, prefix string, format int, version string, mask func(string) string) *answers[T] {
+	return &answers[T]{dir: filepath.Join(targetDir, "cache"), prefix: prefix, versions: strconv.Itoa(format) + "\x00" + version + "\x00" + Version(), mask: mask, used: map[string]bool{}}
 }
 
 func parseKey(text string) string {
@@ -48,45 +57,45 @@ func parseKey(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (c *parseCache) path() string {
+func (c *answers[T]) path() string {
 	sum := sha256.Sum256([]byte(c.versions))
-	return filepath.Join(c.dir, parsePrefix+hex.EncodeToString(sum[:8])+".json")
+	return filepath.Join(c.dir, c.prefix+hex.EncodeToString(sum[:8])+".json")
 }
 
-func (c *parseCache) get(key string) (plan.Tables, bool) {
+func (c *answers[T]) get(key string) (T, bool) {
 	c.load()
 	c.used[key] = true
 	t, ok := c.entries[key]
 	return t, ok
 }
 
-func (c *parseCache) put(key string, t plan.Tables) {
+func (c *answers[T]) put(key string, t T) {
 	c.load()
 	c.used[key], c.changed = true, true
 	c.entries[key] = t
 }
 
-func (c *parseCache) load() {
+func (c *answers[T]) load() {
 	if c.loaded {
 		return
 	}
-	c.loaded, c.entries = true, map[string]plan.Tables{}
+	c.loaded, c.entries = true, map[string]T{}
 	content, err := os.ReadFile(c.path())
 	if err != nil {
 		return
 	}
-	entries := map[string]plan.Tables{}
+	entries := map[string]T{}
 	if json.Unmarshal(content, &entries) == nil {
 		c.entries = entries
 	}
 }
 
 // save writes what is new, and drops most of what nobody asked for.
-func (c *parseCache) save() error {
+func (c *answers[T]) save() error {
 	if !c.changed {
 		return nil
 	}
-	spare := parseSpare * len(c.used)
+	spare := max(c.least, parseSpare*len(c.used))
 	kept := make(map[string]json.RawMessage, len(c.entries))
 	for _, key := range sortedKeys(c.entries) {
 		if !c.used[key] {
@@ -114,10 +123,10 @@ func (c *parseCache) save() error {
 }
 
 // removeOthers removes what other versions wrote.
-func (c *parseCache) removeOthers() error {
+func (c *answers[T]) removeOthers() error {
 	entries, err := os.ReadDir(c.dir)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), parsePrefix) && e.Name() != filepath.Base(c.path()) {
+		if strings.HasPrefix(e.Name(), c.prefix) && e.Name() != filepath.Base(c.path()) {
 			err = errors.Join(err, os.Remove(filepath.Join(c.dir, e.Name())))
 		}
 	}

@@ -95,6 +95,10 @@ func (p placing) offset(e *EngineError) (offset, width int, ok bool) {
 		return 0, 0, false
 	}
 	if e.Position < 0 {
+		if e.tooDeep() {
+			offset = p.text.deepest()
+			return offset, p.tokenWidth(offset), true
+		}
 		if offset, ok = p.onlyMention(e); !ok {
 			offset, ok = p.onlySetOperation(e)
 		}
@@ -167,8 +171,14 @@ func (p placing) agrees(e *EngineError, offset int) (int, bool) {
 		name = strings.TrimSuffix(near, `"`)
 		return offset, name != "" && strings.HasPrefix(p.text.text[offset:], name)
 	}
+	if !isWordStart(name[0]) && strings.HasPrefix(p.text.text[offset:], name) {
+		return offset, true // an operator is a function by its own name
+	}
 	// A qualified name begins with its qualifier, and a quoted one with a quote.
 	i, found := p.tokenAt(offset)
+	if found && slices.Contains(likeOperators[:], name) && slices.Contains([]string{"like", "ilike", "not"}, p.text.wordAt(i)) {
+		return offset, true
+	}
 	for ; found && i < len(p.text.tokens); i++ {
 		t := p.text.tokens[i]
 		word, isName := identifier(p.text.text, t)
@@ -181,6 +191,9 @@ func (p placing) agrees(e *EngineError, offset int) (int, bool) {
 	}
 	return 0, false
 }
+
+// likeOperators are the names of functions that are written as words.
+var likeOperators = [...]string{"~~", "!~~", "~~*", "!~~*"}
 
 func lastPart(name string) string {
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
@@ -248,6 +261,9 @@ func messageOf(e *EngineError) string {
 	if e.Subtype == "NO_MATCHING_FUNCTION" && e.Name != "" {
 		return strings.TrimSuffix(first, ".")
 	}
+	if e.tooDeep() {
+		return "the query is nested more deeply here than the SQL engine takes"
+	}
 	if e.Type == "Out of Memory" {
 		// What follows advises statements that no model can hold.
 		first, _, _ = strings.Cut(first, " This limit was set by")
@@ -268,6 +284,8 @@ func hintOf(e *EngineError) string {
 	switch {
 	case e.Type == "Conversion" && wideInteger.MatchString(e.Message):
 		return "a HUGEINT (as of sum() over integers) is stored as DECIMAL(38,0): 38 digits; cast it to what holds it, or to VARCHAR"
+	case e.tooDeep():
+		return "cut it into steps: WITH, or models of their own; in a long chain of operators, as a + b + …, each one is a level"
 	case e.Type == "Conversion":
 		return "try_cast(… as …) gives NULL where a value does not fit"
 	case strings.HasPrefix(e.Message, "Set operations can only apply"):

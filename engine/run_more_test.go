@@ -63,6 +63,16 @@ func TestModelErrors(t *testing.T) {
 			"error[RBT4005]: syntax error at end of input\n  --> models/m.sql:1:10\n   1 | select (1\n     |          ^\n"},
 		{"unknown function", map[string]string{"models/m.sql": "select kount(1) as n"},
 			"error[RBT4008]: Scalar Function with name kount does not exist\n  --> models/m.sql:1:8\n   1 | select kount(1) as n\n     |        ^^^^^\n  help: did you mean \"count\"?\n"},
+		{"operator", map[string]string{"models/m.sql": "select\n  x * (id - 1) as n from (select 2 as x, 'a'::varchar as id)"},
+			"error[RBT4008]: No function matches the given name and argument types '-(VARCHAR, INTEGER_LITERAL)'. You might need to add explicit type casts\n  --> models/m.sql:2:11\n   2 |   x * (id - 1) as n from (select 2 as x, 'a'::varchar as id)\n     |           ^\n  help: there is -(TINYINT) -> TINYINT; -(TINYINT, TINYINT) -> TINYINT; -(SMALLINT) -> SMALLINT; -(SMALLINT, SMALLINT) -> SMALLINT; and 35 more\n"},
+		{"operator as a word", map[string]string{"models/m.sql": "select id not ilike 1 as n from (select [1] as id)"},
+			"error[RBT4008]: No function matches the given name and argument types '!~~*(INTEGER[], INTEGER_LITERAL)'. You might need to add explicit type casts\n  --> models/m.sql:1:11\n   1 | select id not ilike 1 as n from (select [1] as id)\n     |           ^^^\n  help: there is !~~*(VARCHAR, VARCHAR) -> BOOLEAN\n"},
+		{"parentheses too deep", map[string]string{"models/m.sql": "select 1 as a,\n  " + strings.Repeat("abs(", 1500) + "\n1" + strings.Repeat(")", 1500) + " as x"},
+			"deep 2:6002"},
+		{"parentheses deeper", map[string]string{"models/m.sql": "select 1 as a,\n  " + strings.Repeat("(", 10_000) + "\n1" + strings.Repeat(")", 10_000) + " as x"},
+			"deep 2:9997"},
+		{"chain too long", map[string]string{"models/m.sql": "select 1 + 2 as a,\n  1" + strings.Repeat(" + 1", 3000) + " as x"},
+			"deep 2:5"},
 		{"in a loop of the template", map[string]string{"models/m.sql": "select\n{% for c in ['id', 'nme'] %}  {{ c }},\n{% endfor %}\nfrom (select 1 as id, 2 as name)"},
 			"error[RBT4006]: Referenced column \"nme\" not found in FROM clause\n  --> models/m.sql:2:34\n   2 | {% for c in ['id', 'nme'] %}  {{ c }},\n     |                                  ^^^\n  help: did you mean \"name\"?\n"},
 		{"in a macro", map[string]string{"models/m.sql": "select 1 as a,\n  {{ f() }} as b", "macros/f.sql": "{% macro f() %}\n  nofun(1)\n{% endmacro %}"},
@@ -86,7 +96,16 @@ func TestModelErrors(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, test.files)
 			r := w.must(command{})
-			if diff := cmp.Diff(test.want, w.nodeErr(r, "m")); diff != "" {
+			got := w.nodeErr(r, "m")
+			if at, ok := strings.CutPrefix(test.want, "deep "); ok {
+				first, rest, _ := strings.Cut(got, "\n")
+				place, _, _ := strings.Cut(rest, "\n")
+				if first != "error[RBT4005]: the query is nested more deeply here than the SQL engine takes" || place != "  --> models/m.sql:"+at {
+					t.Errorf("%s\n%s, want it at %s", first, place, at)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if w.exists("lake/m.parquet") {
