@@ -312,8 +312,18 @@ func (r report) details(res *engine.Result, c palette) string {
 			r.test(&b, t, "what is published does not pass; nothing was built", c)
 		}
 	}
+	alike := map[string]int{} // tests of what was never published, by what is said of them
 	for _, t := range res.Tests {
-		if !told[t.ID] {
+		alike[unpublished(t)]++
+	}
+	for _, t := range res.Tests {
+		what := unpublished(t)
+		switch n := alike[what]; {
+		case told[t.ID] || n == 0:
+		case what != "" && n > 1:
+			alike[what] = 0
+			fmt.Fprintf(&b, "\n%s %d tests, the first is %s%s\n%s", c.red("ERROR"), n, testTitle(t), inFile(t.File), r.problem(t.Err))
+		default:
 			r.test(&b, t, "published before this test could run", c)
 		}
 	}
@@ -321,6 +331,16 @@ func (r report) details(res *engine.Result, c palette) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// unpublished is what is said of a test that could not be asked because something
+// was never published: the same of all tests of that. "" of all other tests.
+func unpublished(t *engine.TestResult) string {
+	var d diag.Diagnostic
+	if t.Status != engine.StatusError || !errors.As(t.Err, &d) || d.Code != diag.SQLUnknownTable {
+		return ""
+	}
+	return d.Msg
 }
 
 // test explains a test that did not pass. late is what is said of one that looked

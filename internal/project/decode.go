@@ -241,13 +241,23 @@ func (d *decoder) unknownKey(p pair, t *keyTable) {
 		return
 	}
 	diagnostic := diag.Errorf(diag.UnknownKey, d.pos(p.key), "unknown key %q in %s", p.name, t.what)
-	if near := diag.Nearest(p.name, t.names); near != "" {
+	if hint := keysElsewhere[t.name+"."+p.name]; hint != "" {
+		diagnostic = diagnostic.WithHint("%s", hint)
+	} else if near := diag.Nearest(p.name, t.names); near != "" {
 		diagnostic = diagnostic.WithHint("did you mean %q?", near)
 	} else {
 		diagnostic = diagnostic.WithHint("known keys: %s", strings.Join(t.keyNames(), ", "))
 	}
 	diagnostic.Width = len([]rune(p.name))
 	d.add(diagnostic)
+}
+
+// keysElsewhere says of keys that have their place elsewhere where that is, by the
+// table in which they were met.
+var keysElsewhere = map[string]string{
+	"model.tables":  "tests of the outputs of an ingest stand under `tests`, as `tests: {tables: {lines: {not_null: sku}}}`; tables of a source in project.yml",
+	"model.sources": "sources stand in project.yml, or in a .yml file under models/",
+	"model.seeds":   "seeds stand in a .yml file under models/",
 }
 
 // keyNames lists the keys without their aliases, in the table's order.

@@ -241,7 +241,7 @@ func (d *decoder) checkModel(m *Model, at diag.Pos, tests []*Test) {
 			d.add(diag.Errorf(diag.MissingKey, at, "`contract: enforced` needs `columns` with their types"))
 		}
 		for _, c := range m.Columns {
-			if c.Type == "" {
+			if c.Type == "" && c.TypePos.IsZero() { // one that is no type was told
 				d.add(diag.Errorf(diag.MissingKey, c.Pos, "`contract: enforced` needs the type of the column %q", c.Name).
 					WithHint("write `%s: {type: …}`", c.Name))
 			}

@@ -247,7 +247,7 @@ func (f fields) checkCharacters(options map[string]string) {
 // checkSource reports what cannot be true of a source table as a whole.
 func (f fields) checkSource(s *sourceSpec) {
 	for _, c := range s.columns {
-		if c.Type == "" && s.Options["header"] == "false" && s.Format == "csv" {
+		if c.Type == "" && c.TypePos.IsZero() && s.Options["header"] == "false" && s.Format == "csv" {
 			f.d.add(diag.Errorf(diag.MissingKey, c.Pos, "`header: false` needs the type of the column %q", c.Name))
 		}
 	}
@@ -258,7 +258,7 @@ func (f fields) checkSource(s *sourceSpec) {
 		f.d.add(diag.Errorf(diag.MissingKey, f.pos("on_missing"), "`on_missing: empty` needs `columns` with their types"))
 	}
 	for _, c := range s.columns {
-		if s.OnMissing == "empty" && c.Type == "" {
+		if s.OnMissing == "empty" && c.Type == "" && c.TypePos.IsZero() {
 			f.d.add(diag.Errorf(diag.MissingKey, c.Pos, "`on_missing: empty` needs the type of the column %q", c.Name))
 		}
 	}

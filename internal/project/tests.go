@@ -114,6 +114,8 @@ func (r *testReader) unknown(n *yaml.Node) {
 	d.Width = len([]rune(n.Value))
 	if near := diag.Nearest(n.Value, r.kinds.names); near != "" {
 		d = d.WithHint("did you mean %q?", near)
+	} else if n.Value == "tables" {
+		d = d.WithHint("`tables` are the outputs of an ingest: %s is none", r.node)
 	} else {
 		d = d.WithHint("tests: %s", strings.Join(r.kinds.names, ", "))
 	}
