@@ -14,34 +14,37 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
-	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"rbt/internal/diag"
 )
 
-// batches is what Arrow IPC and Parquet have in common: record batches one
-// after another. The batch belongs to the reader until the next call.
-type batches interface {
-	Next() bool
-	RecordBatch() arrow.RecordBatch
-	Err() error
+// rows is what Arrow IPC and Parquet have in common: one row after another.
+type rows interface {
+	// next reports whether there is another row.
+	next() (bool, error)
+	// write appends that row as JSON, once.
+	write(dst []byte) ([]byte, error)
 }
 
-// arrowCursor turns the rows of record batches into records of JSON text. A row
-// has no place by bytes; its line is its ordinal, from 1.
-type arrowCursor struct {
+// columnCursor turns rows into records of JSON text. A row has no place by bytes;
+// its line is its ordinal, from 1.
+type columnCursor struct {
 	in      *input
 	file    int
 	shift   uint
 	size    int
-	batches batches
-	texts   []textual
+	rows    rows
+	ordinal int64
+	pos     int64
+}
+
+// batchRows are the rows of record batches, each of which belongs to the reader
+// until the next.
+type batchRows struct {
+	reader  *ipc.Reader
 	batch   arrow.RecordBatch
 	writers []jsonWriter
 	row     int
-	ordinal int64
-	pos     int64
 }
 
 // arrowMagic opens the file form of Arrow IPC; what follows it is the stream
@@ -56,105 +59,66 @@ func newArrowCursor(in *input, file int, shift uint, size int) (cursor, error) {
 	if err != nil {
 		return nil, in.unreadable(err)
 	}
-	return newBatchCursor(in, file, shift, size, r, r.Schema(), nil)
-}
-
-// parquetBatch is how many rows of a Parquet file are decoded at once.
-const parquetBatch = 8192
-
-func newParquetCursor(ctx context.Context, in *input, i int, shift uint, size int) (cursor, error) {
-	pf, err := file.NewParquetReader(in.f)
-	if err != nil {
-		return nil, in.unreadable(err)
-	}
-	fr, err := pqarrow.NewFileReader(pf, pqarrow.ArrowReadProperties{BatchSize: parquetBatch}, memory.NewGoAllocator())
-	if err != nil {
-		return nil, in.unreadable(err)
-	}
-	r, err := fr.GetRecordReader(ctx, nil, nil)
-	if err != nil {
-		return nil, in.unreadable(err)
-	}
-	in.random = true
-	return newBatchCursor(in, i, shift, size, r, r.Schema(), textualFields(fr.Manifest.Fields, pf.MetaData().Schema))
-}
-
-// textual says of a column of bytes what Parquet knows of it and Arrow does not:
-// that it holds texts, and whether these are JSON. Of a nested column the parts
-// say it.
-type textual struct {
-	isText, isJSON bool
-	parts          []textual
-}
-
-// part is what is known of the i-th column inside a nested one.
-func (t textual) part(i int) textual {
-	if i < len(t.parts) {
-		return t.parts[i]
-	}
-	return textual{}
-}
-
-func textualFields(fields []pqarrow.SchemaField, s *schema.Schema) []textual {
-	out := make([]textual, len(fields))
-	for i, f := range fields {
-		if !f.IsLeaf() {
-			out[i].parts = textualFields(f.Children, s)
-			continue
-		}
-		switch s.Column(f.ColIndex).LogicalType().(type) {
-		case schema.JSONLogicalType:
-			out[i] = textual{isText: true, isJSON: true}
-		case schema.EnumLogicalType:
-			out[i].isText = true
-		}
-	}
-	return out
-}
-
-func newBatchCursor(in *input, file int, shift uint, size int, b batches, columns *arrow.Schema, texts []textual) (cursor, error) {
-	c := &arrowCursor{in: in, file: file, shift: shift, size: size, batches: b, texts: texts}
-	seen := map[string]bool{}
-	for i, f := range columns.Fields() {
-		if seen[f.Name] {
-			return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "the column %q stands twice in the file", f.Name)
-		}
-		seen[f.Name] = true
-		if err := arrowReadable(f.Type, c.text(i)); err != nil {
+	for _, f := range r.Schema().Fields() {
+		if err := arrowReadable(f.Type); err != nil {
 			return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "the column %q cannot be read: %v", f.Name, err)
 		}
 	}
-	return c, nil
+	names := make([]string, r.Schema().NumFields())
+	for i, f := range r.Schema().Fields() {
+		names[i] = f.Name
+	}
+	return newColumnCursor(in, file, shift, size, &batchRows{reader: r}, names)
 }
 
-func (c *arrowCursor) broken() []reject { return nil }
+func newParquetCursor(_ context.Context, in *input, i int, shift uint, size int) (cursor, error) {
+	f, err := file.NewParquetReader(in.f)
+	if err != nil {
+		return nil, in.unreadable(err)
+	}
+	r, err := newParquetRows(f)
+	if err != nil {
+		return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "%v", err)
+	}
+	in.random = true
+	names := make([]string, len(r.columns))
+	for i, c := range r.columns {
+		names[i] = c.name
+	}
+	return newColumnCursor(in, i, shift, size, r, names)
+}
 
-func (c *arrowCursor) text(column int) textual { return textual{parts: c.texts}.part(column) }
+func newColumnCursor(in *input, file int, shift uint, size int, r rows, names []string) (cursor, error) {
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "the column %q stands twice in the file", name)
+		}
+		seen[name] = true
+	}
+	return &columnCursor{in: in, file: file, shift: shift, size: size, rows: r}, nil
+}
 
-func (c *arrowCursor) next(ctx context.Context, ch *chunk) error {
+func (c *columnCursor) broken() []reject { return nil }
+
+func (c *columnCursor) next(ctx context.Context, ch *chunk) error {
 	*ch = chunk{file: c.file, data: ch.data[:0], base: int64(c.file)<<c.shift + c.pos, spans: ch.spans[:0], raw: ch.raw[:0]}
 	for len(ch.data) < c.size {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if c.batch == nil || c.row == int(c.batch.NumRows()) {
-			if !c.batches.Next() {
-				if err := c.batches.Err(); err != nil && err != io.EOF {
-					return c.in.unreadable(err)
-				}
-				break
-			}
-			c.batch, c.row = c.batches.RecordBatch(), 0
-			c.writers = c.writers[:0]
-			for i := range int(c.batch.NumCols()) {
-				c.writers = append(c.writers, writerOf(c.batch.Column(i), c.text(i)))
-			}
-			continue
+		more, err := c.rows.next()
+		if err != nil {
+			return c.in.unreadable(err)
+		}
+		if !more {
+			break
 		}
 		c.ordinal++
 		s := span{start: len(ch.data), pos: c.pos, offset: -1, line: c.ordinal, path: -1, index: -1}
-		ch.data = c.object(ch.data)
-		c.row++
+		if ch.data, err = c.rows.write(ch.data); err != nil {
+			return c.in.unreadable(err)
+		}
 		s.end = len(ch.data)
 		c.pos += int64(s.end - s.start)
 		ch.spans = append(ch.spans, s)
@@ -170,31 +134,49 @@ func (c *arrowCursor) next(ctx context.Context, ch *chunk) error {
 	return nil
 }
 
-func (c *arrowCursor) object(dst []byte) []byte {
+func (b *batchRows) next() (bool, error) {
+	for b.batch == nil || b.row == int(b.batch.NumRows()) {
+		if !b.reader.Next() {
+			if err := b.reader.Err(); err != nil && err != io.EOF {
+				return false, err
+			}
+			return false, nil
+		}
+		b.batch, b.row = b.reader.RecordBatch(), 0
+		b.writers = b.writers[:0]
+		for i := range int(b.batch.NumCols()) {
+			b.writers = append(b.writers, writerOf(b.batch.Column(i), false))
+		}
+	}
+	return true, nil
+}
+
+func (b *batchRows) write(dst []byte) ([]byte, error) {
 	dst = append(dst, '{')
-	for i, w := range c.writers {
+	for i, w := range b.writers {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendJSONString(dst, c.batch.ColumnName(i)), ':')
-		dst = w(dst, c.row)
+		dst = append(appendJSONString(dst, b.batch.ColumnName(i)), ':')
+		dst = w(dst, b.row)
 	}
-	return append(dst, '}')
+	b.row++
+	return append(dst, '}'), nil
 }
 
 // jsonWriter appends the value of a row as JSON.
 type jsonWriter func(dst []byte, row int) []byte
 
 // arrowReadable refuses types that have no exact JSON form here.
-func arrowReadable(t arrow.DataType, as textual) error {
+func arrowReadable(t arrow.DataType) error {
 	switch t := t.(type) {
 	case *arrow.DictionaryType:
-		return arrowReadable(t.ValueType, as)
+		return arrowReadable(t.ValueType)
 	case arrow.ListLikeType:
-		return arrowReadable(t.Elem(), as.part(0))
+		return arrowReadable(t.Elem())
 	case *arrow.StructType:
-		for i, f := range t.Fields() {
-			if err := arrowReadable(f.Type, as.part(i)); err != nil {
+		for _, f := range t.Fields() {
+			if err := arrowReadable(f.Type); err != nil {
 				return fmt.Errorf("%s: %w", f.Name, err)
 			}
 		}
@@ -213,11 +195,7 @@ func arrowReadable(t arrow.DataType, as textual) error {
 		if t.(arrow.ExtensionType).ExtensionName() == "arrow.uuid" {
 			return nil
 		}
-		return arrowReadable(t.(arrow.ExtensionType).StorageType(), as)
-	case arrow.BINARY, arrow.LARGE_BINARY, arrow.BINARY_VIEW:
-		if as.isText {
-			return nil
-		}
+		return arrowReadable(t.(arrow.ExtensionType).StorageType())
 	}
 	return fmt.Errorf("its type %s has no form in JSON", t)
 }
@@ -231,21 +209,19 @@ func nullable(a arrow.Array, w jsonWriter) jsonWriter {
 	}
 }
 
-// writerOf picks how the values of an array are written.
-func writerOf(a arrow.Array, as textual) jsonWriter {
+// writerOf picks how the values of an array are written; texts that are JSON stand
+// for what they say.
+func writerOf(a arrow.Array, isJSON bool) jsonWriter {
 	switch a := a.(type) {
 	case *array.Struct:
-		return nullable(a, structWriter(a, as))
+		return nullable(a, structWriter(a))
 	case *array.Dictionary:
-		values := writerOf(a.Dictionary(), as)
+		values := writerOf(a.Dictionary(), isJSON)
 		return nullable(a, func(dst []byte, row int) []byte { return values(dst, a.GetValueIndex(row)) })
 	case array.ExtensionArray:
-		if a.ExtensionType().ExtensionName() == "arrow.json" {
-			as = textual{isText: true, isJSON: true}
-		}
-		return writerOf(a.Storage(), as)
+		return writerOf(a.Storage(), a.ExtensionType().ExtensionName() == "arrow.json")
 	case array.ListLike:
-		values := writerOf(a.ListValues(), as.part(0))
+		values := writerOf(a.ListValues(), false)
 		return nullable(a, func(dst []byte, row int) []byte {
 			from, to := a.ValueOffsets(row)
 			dst = append(dst, '[')
@@ -266,11 +242,7 @@ func writerOf(a arrow.Array, as textual) jsonWriter {
 	case *array.Timestamp:
 		t := a.DataType().(*arrow.TimestampType)
 		return nullable(a, func(dst []byte, row int) []byte {
-			dst = a.Value(row).ToTime(t.Unit).AppendFormat(append(dst, '"'), "2006-01-02T15:04:05.999999999")
-			if t.TimeZone != "" {
-				dst = append(dst, 'Z')
-			}
-			return append(dst, '"')
+			return appendTimestamp(dst, a.Value(row), t.Unit, t.TimeZone != "")
 		})
 	case *array.Date32:
 		return nullable(a, func(dst []byte, row int) []byte { return appendDate(dst, a.Value(row).ToTime()) })
@@ -285,37 +257,36 @@ func writerOf(a arrow.Array, as textual) jsonWriter {
 	case *array.FixedSizeBinary:
 		return nullable(a, func(dst []byte, row int) []byte { return appendUUID(dst, a.Value(row)) })
 	}
-	return nullable(a, plainWriter(a, as))
+	return nullable(a, plainWriter(a, isJSON))
 }
 
 // plainWriter writes what Arrow prints as JSON has it: integers, decimals,
 // booleans, and texts.
-func plainWriter(a arrow.Array, as textual) jsonWriter {
-	text := func(row int) string { return strings.Clone(a.ValueStr(row)) }
+func plainWriter(a arrow.Array, isJSON bool) jsonWriter {
 	switch a.DataType().ID() {
 	case arrow.STRING, arrow.LARGE_STRING, arrow.STRING_VIEW:
-	case arrow.BINARY, arrow.LARGE_BINARY, arrow.BINARY_VIEW:
-		b := a.(interface{ Value(int) []byte })
-		text = func(row int) string { return string(b.Value(row)) }
 	default:
 		return func(dst []byte, row int) []byte { return append(dst, a.ValueStr(row)...) }
 	}
-	return func(dst []byte, row int) []byte {
-		s := text(row)
-		if as.isJSON {
-			if _, ok := validJSON([]byte(s)); ok {
-				return append(dst, s...)
-			}
-		}
-		return appendJSONString(dst, s)
+	if isJSON {
+		return func(dst []byte, row int) []byte { return appendJSONValue(dst, []byte(a.ValueStr(row))) }
 	}
+	return func(dst []byte, row int) []byte { return appendJSONString(dst, strings.Clone(a.ValueStr(row))) }
 }
 
-func structWriter(a *array.Struct, as textual) jsonWriter {
+// appendJSONValue appends the JSON that a text is, or else the text.
+func appendJSONValue(dst, text []byte) []byte {
+	if _, ok := validJSON(text); ok {
+		return append(dst, text...)
+	}
+	return appendJSONString(dst, string(text))
+}
+
+func structWriter(a *array.Struct) jsonWriter {
 	t := a.DataType().(*arrow.StructType)
 	fields := make([]jsonWriter, a.NumField())
 	for i := range fields {
-		fields[i] = writerOf(a.Field(i), as.part(i))
+		fields[i] = writerOf(a.Field(i), false)
 	}
 	return func(dst []byte, row int) []byte {
 		dst = append(dst, '{')
@@ -346,6 +317,14 @@ func appendFloat(dst []byte, f float64, bits int) []byte {
 		dst = append(dst, '.', '0')
 	}
 	return dst
+}
+
+func appendTimestamp(dst []byte, v arrow.Timestamp, unit arrow.TimeUnit, utc bool) []byte {
+	dst = v.ToTime(unit).AppendFormat(append(dst, '"'), "2006-01-02T15:04:05.999999999")
+	if utc {
+		dst = append(dst, 'Z')
+	}
+	return append(dst, '"')
 }
 
 func appendDate(dst []byte, t time.Time) []byte {

@@ -231,6 +231,21 @@ type tableBuf struct {
 	t    *table
 	rows int
 	cols []*columnBuf
+	runs []run // of numbered tables: what chunks the rows come from
+}
+
+// run is consecutive rows of one chunk.
+type run struct {
+	pos   int64 // of the chunk; orders chunks as their records
+	rows  int
+	first int64 // rank of the first row, from 1; known when all chunks are read
+}
+
+// ran notes that the rows from before on come from the chunk at pos.
+func (b *tableBuf) ran(pos int64, before int) {
+	if b.t.numbered && b.rows > before {
+		b.runs = append(b.runs, run{pos: pos, rows: b.rows - before})
+	}
 }
 
 func newTableBuf(t *table) *tableBuf {
@@ -263,5 +278,5 @@ func (b *tableBuf) clear() {
 	for _, c := range b.cols {
 		c.clear()
 	}
-	b.rows = 0
+	b.rows, b.runs = 0, nil
 }

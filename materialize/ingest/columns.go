@@ -156,8 +156,9 @@ func keyIsFunctionOfContent(types []*recType) map[*recType]bool {
 
 // markNesting finds the lists whose rows may be interleaved with those of other
 // records: those of types that can hold, at any depth, a record of their own
-// type.
-func markNesting(types []*recType) {
+// type. It also finds the types whose records workers can number: those that
+// are neither merged nor swept, and never hold their own.
+func markNesting(types []*recType, sweep bool) {
 	for _, t := range types {
 		seen := map[*recType]bool{}
 		var reach func(*recType)
@@ -173,6 +174,9 @@ func markNesting(types []*recType) {
 		if seen[t] {
 			setNests(t.lists)
 		}
+		// Without a record of its own type inside, records end in the order in which
+		// they begin, so that a chunk's rows are in the order of positions.
+		t.table.numbered = t.dedup == dedupNone && !sweep && !seen[t]
 	}
 }
 

@@ -34,7 +34,7 @@ func Compile(s Spec) (*Program, diag.List) {
 	p := c.prog
 	holder, left := needsSweep(p.types)
 	p.sweep = holder != nil
-	markNesting(p.types)
+	markNesting(p.types, p.sweep)
 	if p.appendMode && p.sweep {
 		c.errorf(diag.IngestBadMode, s.Mode.Pos, "use owned rows instead of records of dedup: none, keep lists of records and, below other records, metadata out of by_value types, "+
 			"and records out of metadata, or use mode: full_refresh",

@@ -40,7 +40,7 @@ func TestTheSameLineAgain(t *testing.T) {
 					lines = append(lines, l)
 				}
 			}
-			wantOracle(t, c.src, strings.Join(lines, "\n")+"\n")
+			wantOracle(t, c.src, map[string]string{"a.ndjson": strings.Join(lines, "\n") + "\n"})
 		})
 	}
 }
@@ -79,17 +79,45 @@ func TestRepeatsBeyondTheMap(t *testing.T) {
 			fmt.Fprintf(&b, `{"a":%d,"n":{"v":%d}}`+"\n", i%(2*firstDedupSlots), i%7)
 		}
 	}
-	wantOracle(t, "root r\nrecord r\nfield a integer\nref n n\nrecord n\nfield v integer", b.String())
+	wantOracle(t, "root r\nrecord r\nfield a integer\nref n n\nrecord n\nfield v integer", map[string]string{"a.ndjson": b.String()})
 }
 
-// wantOracle loads one file with several workers and sizes of chunks, and with
-// the least memory, and compares the tables with the oracle's.
-func wantOracle(t *testing.T, src, content string) {
+// TestRecordsThatAreNeverMerged: workers number them, chunk by chunk, whichever
+// chunk is read first.
+func TestRecordsThatAreNeverMerged(t *testing.T) {
+	contents := map[string]string{}
+	for f := range 5 {
+		var b strings.Builder
+		for i := range 40 * f {
+			switch {
+			case i%11 == 3:
+				b.WriteString(`{"a":"bad"}` + "\n")
+			case i%7 == 0:
+				b.WriteString("\n")
+			default:
+				fmt.Fprintf(&b, `{"a":%d,"n":{"v":%d},"ns":[{"v":1},{"v":%d}],"o":[{"x":1},{"x":2}]}`+"\n", 100*f+i, i%3, i)
+			}
+		}
+		contents[fmt.Sprintf("f%d.ndjson", f)] = b.String()
+	}
+	for name, src := range map[string]string{
+		"all":           "root r\nrecord r none\nfield a integer\nref n n\nchild ns -> n\nchild o {\nfield x integer\n}\nrecord n none\nfield v integer",
+		"the upper":     "root r\nrecord r none\nfield a integer\nref n n\nchild ns -> n\nchild o {\nfield x integer\n}\nrecord n\nfield v integer",
+		"every place":   "root r\nrecord r none\nfield a integer\nref n n\nchild ns -> n\nchild o {\nfield x integer\n}\nrecord n none\nfield v integer\noccurrences table",
+		"holding their": "root r\nrecord r none\nfield a integer\nref n r\nchild ns -> r\nchild o {\nfield x integer\n}",
+	} {
+		t.Run(name, func(t *testing.T) { wantOracle(t, src, contents) })
+	}
+}
+
+// wantOracle loads files with several workers and sizes of chunks, and with the
+// least memory, and compares the tables with the oracle's.
+func wantOracle(t *testing.T, src string, contents map[string]string) {
 	t.Helper()
 	spec := parseSpec(src)
-	files := writeInput(t, map[string]string{"a.ndjson": content})
+	files := writeInput(t, contents)
 	o := &oracle{spec: spec}
-	o.load(files, map[string]string{"a.ndjson": content})
+	o.load(files, contents)
 	o.result(files)
 	if o.err != "" {
 		t.Fatal(o.err)

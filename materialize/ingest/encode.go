@@ -39,6 +39,7 @@ type encoder struct {
 	again   bool        // b once more, in the same chunk, is a repeat of all that is in it
 	unequal bool        // something in the record equals nothing
 	marks   []int       // rows of every table when the record began
+	before  []int       // and when the chunk began
 	pending tally       // of the record being read
 	tally   tally
 	shown   tally // what progress has told
@@ -86,7 +87,7 @@ type frame struct {
 }
 
 func newEncoder(p *Program, dedupEntries int) *encoder {
-	e := &encoder{p: p, marks: make([]int, len(p.tables))}
+	e := &encoder{p: p, marks: make([]int, len(p.tables)), before: make([]int, len(p.tables))}
 	e.tally.occurrences = make([]int64, len(p.types))
 	e.pending.occurrences = make([]int64, len(p.types))
 	for _, t := range p.tables {

@@ -174,8 +174,9 @@ func (m *merger) shard(t *table) string {
 	if files := m.set.files[t.ord]; len(files) > 0 {
 		return readParquet(files)
 	}
-	cols := make([]string, len(t.cols))
-	for i, c := range t.cols {
+	stored := t.stored()
+	cols := make([]string, len(stored))
+	for i, c := range stored {
 		typ := c.typ.SQL()
 		if c.typ.kind == kJSON {
 			typ = "VARCHAR" + strings.Repeat("[]", int(c.typ.lists))
@@ -219,9 +220,13 @@ func (m *merger) fileNames() error {
 	return w.close()
 }
 
-// fileOf joins the name of the file in which a position lies.
-func (m *merger) fileOf(alias, pos string) string {
-	return fmt.Sprintf("JOIN %s %s ON %s.f = (%s >> %d)", m.names, alias, alias, pos, m.shift)
+// fileOf is the name of the file in which a position lies, and the join that it
+// comes from; a single file needs none.
+func (m *merger) fileOf(alias, pos string) (name, join string) {
+	if len(m.j.Files) == 1 {
+		return text(validText(m.j.Files[0].Name)), ""
+	}
+	return alias + ".name", fmt.Sprintf("JOIN %s %s ON %s.f = (%s >> %d)", m.names, alias, alias, pos, m.shift)
 }
 
 // survivors builds the keep table of every type.
@@ -231,6 +236,9 @@ func (m *merger) survivors(ctx context.Context) error {
 	slices.SortStableFunc(order, func(a, b *recType) int { return cmp.Compare(m.set.rows[b.table.ord], m.set.rows[a.table.ord]) })
 	err := m.each(ctx, len(order), func(ctx context.Context, s materialize.Session, i int) error {
 		t := order[i]
+		if t.table.numbered {
+			return m.exec(ctx, s, "number "+t.name, "CREATE VIEW "+m.keep(t)+" AS "+m.ranked(t, "p, k"))
+		}
 		if m.p.sweep {
 			return m.exec(ctx, s, "collapse "+t.name, "CREATE TABLE "+m.temp("all%d", t.ord)+" AS "+m.collapse(t))
 		}
@@ -276,6 +284,12 @@ func (m *merger) numbered(t *recType, query string) string {
 	}
 	return fmt.Sprintf(`SELECT a.*, o.sid IS NOT NULL AS old, o.m AS om, coalesce(o.sid, %d + row_number() OVER (PARTITION BY o.sid IS NULL ORDER BY a.p)) AS sid
 		FROM (%s) a LEFT JOIN %s o ON o.k = a.k`, m.base[t.ord], query, readParquet(keys))
+}
+
+// ranked is the query of all records of a type that workers have numbered, with
+// what a keep table has of them.
+func (m *merger) ranked(t *recType, columns string) string {
+	return fmt.Sprintf("SELECT %s, false AS old, %d + s AS sid FROM %s", columns, m.base[t.ord], m.shard(t.table))
 }
 
 // collapse is the query that leaves one row a key.

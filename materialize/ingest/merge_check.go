@@ -213,11 +213,12 @@ func (m *merger) conflicts(ctx context.Context, t *recType) error {
 }
 
 func (m *merger) quarantineConflicts(ctx context.Context, t *recType, name string) error {
-	items := fmt.Sprintf("b.p AS p, b.l AS l, b.p & %d AS o, CAST(NULL AS BIGINT) AS n, '$' AS rp, %s AS fp, %s AS reason, %s || %s || fa.name || ':' || CAST(a.l AS VARCHAR) AS message, CAST(NULL AS VARCHAR) AS raw",
-		int64(1)<<m.shift-1, name, text(reasonConflict), text(t.name+": other metadata than the same content in "), "''")
+	file, names := m.fileOf("fa", "a.p")
+	items := fmt.Sprintf("b.p AS p, b.l AS l, b.p & %d AS o, CAST(NULL AS BIGINT) AS n, '$' AS rp, %s AS fp, %s AS reason, %s || %s || ':' || CAST(a.l AS VARCHAR) AS message, CAST(NULL AS VARCHAR) AS raw",
+		int64(1)<<m.shift-1, name, text(reasonConflict), text(t.name+": other metadata than the same content in "), file)
 	rows := m.shard(t.table)
 	q := fmt.Sprintf("SELECT %s FROM %s k JOIN %s a ON a.p = k.p JOIN %s b ON b.k = k.k AND b.m <> a.m %s WHERE k.clash%s",
-		items, m.collapsed(t), rows, rows, m.fileOf("fa", "a.p"), m.notStored())
+		items, m.collapsed(t), rows, rows, names, m.notStored())
 	return m.addConflicts(ctx, t, q)
 }
 
@@ -264,12 +265,12 @@ func (m *merger) checkIDs(ctx context.Context) error {
 		var parts []string
 		explicit := false
 		for i, t := range group {
-			from, meta := m.rowOf(t)
-			q := fmt.Sprintf("SELECT %s AS id, %d AS o, k.p AS p FROM %s WHERE NOT k.old", strings.ReplaceAll(idExpr(t), "mr.", meta+"."), i, from)
+			from, row, meta := m.rowOf(t)
+			q := fmt.Sprintf("SELECT %s AS id, %d AS o, k.p AS p FROM %s WHERE NOT k.old", idExpr(t, row, meta), i, from)
 			if t.id.from != nil {
 				explicit = true
 				if !t.id.unique {
-					q += fmt.Sprintf(" AND %s.%s IS NULL", map[bool]string{true: meta, false: "r"}[t.id.from.meta], t.table.cols[t.id.from.colIdx].name)
+					q += fmt.Sprintf(" AND %s.%s IS NULL", map[bool]string{true: meta, false: row}[t.id.from.meta], t.table.cols[t.id.from.colIdx].name)
 				}
 			}
 			parts = append(parts, q)

@@ -79,8 +79,9 @@ func (m *merger) members(s *shape, row, meta string, j *joins) []string {
 	return items
 }
 
-// idExpr is the _id of a survivor k with its row r.
-func idExpr(t *recType) string {
+// idExpr is the _id of a survivor k with its row, and the row whose metadata
+// counts.
+func idExpr(t *recType, row, meta string) string {
 	minted := "NULL"
 	if t.id.base != "" {
 		minted = fmt.Sprintf("%s || CAST((k.sid - 1) * %d + %d AS VARCHAR)", text(t.id.base+"-"+t.id.series+"-"), t.famSize, t.place+1)
@@ -88,48 +89,53 @@ func idExpr(t *recType) string {
 	if t.id.from == nil {
 		return minted
 	}
-	alias := "r"
 	if t.id.from.meta {
-		alias = "mr"
+		row = meta
 	}
-	from := fmt.Sprintf("CAST(%s.%s AS VARCHAR)", alias, t.table.cols[t.id.from.colIdx].name)
+	from := fmt.Sprintf("CAST(%s.%s AS VARCHAR)", row, t.table.cols[t.id.from.colIdx].name)
 	return "coalesce(" + from + ", " + minted + ")"
 }
 
-// rowOf joins the survivor's row r, and mr, the row whose metadata counts.
-func (m *merger) rowOf(t *recType) (sql, meta string) {
+// rowOf joins the survivor k, its row and the row whose metadata counts, and
+// gives the aliases of these two. Where workers have numbered the records, one
+// row is all of that.
+func (m *merger) rowOf(t *recType) (sql, row, meta string) {
+	if t.table.numbered {
+		return "(" + m.ranked(t, "*") + ") k", "k", "k"
+	}
 	sql = fmt.Sprintf("%s k JOIN %s r ON r.p = k.p", m.keep(t), m.shard(t.table))
 	if !t.lastMeta() {
-		return sql, "r"
+		return sql, "r", "r"
 	}
-	return sql + fmt.Sprintf(" JOIN %s mr ON mr.p = k.lp", m.shard(t.table)), "mr"
+	return sql + fmt.Sprintf(" JOIN %s mr ON mr.p = k.lp", m.shard(t.table)), "r", "mr"
 }
 
-func contentID(t *recType) string {
+func contentID(t *recType, row string) string {
 	if t.hasCid {
-		return "r.c"
+		return row + ".c"
 	}
 	return "k.k"
 }
 
 func (m *merger) recordQuery(t *recType) string {
-	from, meta := m.rowOf(t)
+	from, row, meta := m.rowOf(t)
 	j := &joins{m: m}
-	items := []string{as("k.sid", "_sid"), as(contentID(t), "_content_id")}
+	items := []string{as("k.sid", "_sid"), as(contentID(t, row), "_content_id")}
 	if t.id != nil {
-		items = append(items, as(strings.ReplaceAll(idExpr(t), "mr.", meta+"."), "_id"))
+		items = append(items, as(idExpr(t, row, meta), "_id"))
 	}
-	items = append(items, m.members(&t.shape, "r", meta, j)...)
+	items = append(items, m.members(&t.shape, row, meta, j)...)
 	entry, n := "k.e", "k.n"
 	if t.dedup == dedupNone {
-		entry, n = "r.e", "CAST(1 AS BIGINT)"
+		entry, n = row+".e", "CAST(1 AS BIGINT)"
 	}
 	items = append(items, as(entry, "_is_entry"))
 	if m.p.occurrences != occurrencesNone {
 		items = append(items, as(n, "_occurrences"))
 	}
-	items = append(items, as("fn.name", "_file"), as("r.l", "_line"), as(m.loadID(), "_load_id"))
-	return "SELECT " + strings.Join(items, ", ") + " FROM " + from + " " + strings.Join(j.sql, " ") + " " + m.fileOf("fn", "r.p") + " WHERE NOT k.old ORDER BY k.sid"
+	file, names := m.fileOf("fn", row+".p")
+	items = append(items, as(file, "_file"), as(row+".l", "_line"), as(m.loadID(), "_load_id"))
+	return "SELECT " + strings.Join(items, ", ") + " FROM " + from + " " + strings.Join(j.sql, " ") + " " + names + " WHERE NOT k.old ORDER BY k.sid"
 }
 
 func (m *merger) loadID() string { return fmt.Sprintf("CAST(%d AS BIGINT)", m.j.LoadID) }
@@ -160,11 +166,11 @@ func (m *merger) childQuery(t *recType, l *list) string {
 func (m *merger) familyRows(f *family) string {
 	parts := make([]string, len(f.members))
 	for i, t := range f.members {
-		from := m.keep(t) + " k"
+		from, row := m.keep(t)+" k", ""
 		if t.hasCid {
-			from, _ = m.rowOf(t)
+			from, row, _ = m.rowOf(t)
 		}
-		parts[i] = fmt.Sprintf("SELECT %s AS c, %d AS o, %s AS rec, k.sid AS sid, k.p AS p, k.old AS old FROM %s", contentID(t), i, text(t.name), from)
+		parts[i] = fmt.Sprintf("SELECT %s AS c, %d AS o, %s AS rec, k.sid AS sid, k.p AS p, k.old AS old FROM %s", contentID(t, row), i, text(t.name), from)
 	}
 	return strings.Join(parts, " UNION ALL ")
 }
@@ -180,9 +186,10 @@ func (m *merger) familyQuery(f *family) string {
 
 func (m *merger) rejectQuery() string {
 	parts := append([]string{"SELECT * FROM " + m.shard(m.p.rejects)}, m.conflict...)
-	return fmt.Sprintf(`SELECT fn.name AS file, x.l AS line, x.o AS byte_offset, x.n AS byte_length, x.rp AS record_path, x.fp AS field_path,
+	file, names := m.fileOf("fn", "x.p")
+	return fmt.Sprintf(`SELECT %s AS file, x.l AS line, x.o AS byte_offset, x.n AS byte_length, x.rp AS record_path, x.fp AS field_path,
 		x.reason AS reason, x.message AS message, x.raw AS raw, %s AS _load_id
-		FROM (%s) x %s ORDER BY x.p, x.o, x.l, x.reason, x.fp, x.message`, m.loadID(), strings.Join(parts, " UNION ALL "), m.fileOf("fn", "x.p"))
+		FROM (%s) x %s ORDER BY x.p, x.o, x.l, x.reason, x.fp, x.message`, file, m.loadID(), strings.Join(parts, " UNION ALL "), names)
 }
 
 func (m *merger) occurrenceQuery() string {
@@ -191,8 +198,9 @@ func (m *merger) occurrenceQuery() string {
 		parts[i] = fmt.Sprintf("SELECT %s AS rec, k.sid AS sid, o.p AS p, o.l AS l FROM %s o JOIN %s k ON k.k = o.k WHERE o.t = %d",
 			text(t.name), m.shard(m.p.occ), m.keep(t), t.ord)
 	}
-	return fmt.Sprintf(`SELECT x.rec AS _record, x.sid AS _sid, fn.name AS _file, x.l AS _line, %s AS _load_id FROM (%s) x %s ORDER BY x.p`,
-		m.loadID(), strings.Join(parts, " UNION ALL "), m.fileOf("fn", "x.p"))
+	file, names := m.fileOf("fn", "x.p")
+	return fmt.Sprintf(`SELECT x.rec AS _record, x.sid AS _sid, %s AS _file, x.l AS _line, %s AS _load_id FROM (%s) x %s ORDER BY x.p`,
+		file, m.loadID(), strings.Join(parts, " UNION ALL "), names)
 }
 
 func (m *merger) loadQuery() string {

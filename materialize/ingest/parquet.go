@@ -249,6 +249,7 @@ type chunkInfo struct {
 type groupInfo struct {
 	rows   int64
 	chunks []chunkInfo
+	runs   []run
 }
 
 // shardWriter writes the shard of one table by one worker.
@@ -287,7 +288,7 @@ func (w *shardWriter) flush(b *tableBuf) error {
 	if b.rows == 0 {
 		return nil
 	}
-	g := groupInfo{rows: int64(b.rows)}
+	g := groupInfo{rows: int64(b.rows), runs: b.runs}
 	for _, c := range b.cols {
 		if c.rows != b.rows {
 			panic(fmt.Sprintf("ingest: column %s of %s holds %d rows of %d", c.col.name, w.t.name, c.rows, b.rows))
@@ -322,11 +323,16 @@ func (w *shardWriter) chunk(c *columnBuf) (chunkInfo, error) {
 	} else {
 		w.page = append(w.page, c.data...)
 	}
+	return w.writePage(values, c.col.typ.kind != kUUID) // hashes do not compress
+}
+
+// writePage writes w.page as a column chunk.
+func (w *shardWriter) writePage(values int, compress bool) (chunkInfo, error) {
 	if len(w.page) > maxPage {
 		return chunkInfo{}, fmt.Errorf("write shard %s: a page of %d bytes is beyond the format", w.path, len(w.page))
 	}
 	body, codec := w.page, int64(pqUncompressed)
-	if c.col.typ.kind != kUUID { // hashes do not compress
+	if compress {
 		w.packed = s2.EncodeSnappy(w.packed[:cap(w.packed)], w.page)
 		body, codec = w.packed, pqSnappy
 	}
@@ -351,8 +357,31 @@ func (w *shardWriter) chunk(c *columnBuf) (chunkInfo, error) {
 	return info, w.write(body)
 }
 
+// rank writes the column of ranks, whose runs have got their numbers.
+func (w *shardWriter) rank() error {
+	for i := range w.groups {
+		g := &w.groups[i]
+		w.page = w.page[:0]
+		for _, r := range g.runs {
+			for n := range r.rows {
+				w.page = binary.LittleEndian.AppendUint64(w.page, uint64(r.first+int64(n)))
+			}
+		}
+		if int64(len(w.page)) != 8*g.rows {
+			return checkFailed("the chunks of a shard of %s have %d rows, it holds %d", w.t.name, len(w.page)/8, g.rows)
+		}
+		info, err := w.writePage(int(g.rows), false)
+		if err != nil {
+			return err
+		}
+		g.chunks = append(g.chunks, info)
+	}
+	return nil
+}
+
 // close writes the footer.
 func (w *shardWriter) close() error {
+	cols := w.t.stored()
 	t := &thrift{}
 	t.begin()
 	t.i32(1, 1)
@@ -360,9 +389,9 @@ func (w *shardWriter) close() error {
 	n := 1
 	schema.begin()
 	schema.text(4, "shard")
-	schema.i32(5, int64(len(w.t.cols)))
+	schema.i32(5, int64(len(cols)))
 	schema.end()
-	for _, c := range w.t.cols {
+	for _, c := range cols {
 		n += schema.schemaColumn(c)
 	}
 	t.list(2, 12, n)
@@ -370,7 +399,7 @@ func (w *shardWriter) close() error {
 	t.i64(3, w.rows)
 	t.list(4, 12, len(w.groups))
 	for _, g := range w.groups {
-		w.group(t, g)
+		w.group(t, g, cols)
 	}
 	t.text(6, "rbt ingest shard")
 	t.end()
@@ -385,13 +414,13 @@ func (w *shardWriter) close() error {
 	return nil
 }
 
-func (w *shardWriter) group(t *thrift, g groupInfo) {
+func (w *shardWriter) group(t *thrift, g groupInfo, cols []column) {
 	var total int64
 	t.begin()
 	t.list(1, 12, len(g.chunks))
 	for i, c := range g.chunks {
 		total += c.plain
-		typ, _ := physical(w.t.cols[i].typ)
+		typ, _ := physical(cols[i].typ)
 		t.begin()
 		t.i64(2, c.offset)
 		t.structField(3)
@@ -399,7 +428,7 @@ func (w *shardWriter) group(t *thrift, g groupInfo) {
 		t.list(2, 5, 2)
 		t.uvarint(pqPlain << 1)
 		t.uvarint(pqRLE << 1)
-		t.columnPath(w.t.cols[i])
+		t.columnPath(cols[i])
 		t.i32(4, c.codec)
 		t.i64(5, c.values)
 		t.i64(6, c.plain)

@@ -2,13 +2,16 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/bits"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +72,8 @@ type pipeline struct {
 	records int64
 	rejects int64
 	total   int64
+
+	unranked []*shardWriter // written, but for the ranks and the footer
 }
 
 // watched is one worker's sign of life.
@@ -98,7 +103,10 @@ func (j *Job) encode(ctx context.Context, w *workspace) (*shardSet, error) {
 		}
 	}
 	if err := pl.run(ctx); err != nil {
-		return nil, err
+		return nil, pl.abandon(err)
+	}
+	if err := pl.rank(); err != nil {
+		return nil, pl.abandon(err)
 	}
 	if err := pl.gate.verdict(p, pl.set.tally.records); err != nil {
 		return nil, err
@@ -129,6 +137,52 @@ func (j *Job) encode(ctx context.Context, w *workspace) (*shardSet, error) {
 		}
 	}
 	return &pl.set, nil
+}
+
+// rank numbers the rows of the numbered tables by position and finishes their
+// shards. Chunks have their records one after the other, so that sorting the
+// chunks is enough.
+func (pl *pipeline) rank() error {
+	byTable := make([][]*run, len(pl.p.tables))
+	for _, w := range pl.unranked {
+		for i := range w.groups {
+			for n := range w.groups[i].runs {
+				byTable[w.t.ord] = append(byTable[w.t.ord], &w.groups[i].runs[n])
+			}
+		}
+	}
+	for _, runs := range byTable {
+		slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(a.pos, b.pos) })
+		next := int64(1)
+		for _, r := range runs {
+			r.first = next
+			next += int64(r.rows)
+		}
+	}
+	for len(pl.unranked) > 0 {
+		w := pl.unranked[0]
+		if err := w.rank(); err != nil {
+			return err
+		}
+		pl.unranked = pl.unranked[1:]
+		if err := w.close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandon closes what a load that has failed with err leaves open.
+func (pl *pipeline) abandon(err error) error {
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	for _, w := range pl.unranked {
+		if closeErr := w.abandon(); closeErr != nil {
+			err = errors.Join(err, closeErr)
+		}
+	}
+	pl.unranked = nil
+	return err
 }
 
 func checkFailed(format string, args ...any) error {

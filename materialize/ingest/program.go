@@ -279,6 +279,20 @@ type table struct {
 	ord  int
 	name string // unique word, used in file names and messages
 	cols []column
+	// numbered: the shards have one more column, the rank of every row by position,
+	// which is known when all are read
+	numbered bool
+}
+
+// rankColumn is the column that numbered tables have last.
+func rankColumn() column { return column{name: "s", typ: typBigint, required: true} }
+
+// stored are the columns of the shards.
+func (t *table) stored() []column {
+	if !t.numbered {
+		return t.cols
+	}
+	return append(t.cols[:len(t.cols):len(t.cols)], rankColumn())
 }
 
 // column of a shard. Shard columns have short names of their own, so that no

@@ -40,6 +40,14 @@ type chunk struct {
 	plain bool     // data is the file's own text
 }
 
+// first is where the chunk's records begin.
+func (c *chunk) first(shift uint) int64 {
+	if len(c.spans) == 0 {
+		return c.base
+	}
+	return int64(c.file)<<shift + c.spans[0].pos
+}
+
 // span is one record inside a chunk. offset and length are its place in the
 // file, which differs from data where the file is not JSON.
 type span struct {

@@ -43,7 +43,8 @@ func (s *shards) flush(b *tableBuf) error {
 	return w.flush(b)
 }
 
-// close finishes every shard and hands them over.
+// close finishes every shard, but for those that are still to be numbered, and
+// hands them over.
 func (s *shards) close() error {
 	s.pl.mu.Lock()
 	defer s.pl.mu.Unlock()
@@ -52,7 +53,9 @@ func (s *shards) close() error {
 			continue
 		}
 		s.open[i] = nil
-		if err := w.close(); err != nil {
+		if w.t.numbered {
+			s.pl.unranked = append(s.pl.unranked, w)
+		} else if err := w.close(); err != nil {
 			return err
 		}
 		s.pl.set.files[i] = append(s.pl.set.files[i], w.path)
@@ -180,9 +183,16 @@ const tendEvery = 64
 
 func (pl *pipeline) encodeChunk(ctx context.Context, e *encoder, c *chunk, id int) (err error) {
 	line := c.line
+	for i, b := range e.bufs {
+		e.before[i] = b.rows
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			err = workerPanic(diag.Pos{File: pl.j.Files[c.file].Name, Line: int(line)}, r)
+			return
+		}
+		for i, b := range e.bufs {
+			b.ran(c.first(pl.shift), e.before[i])
 		}
 	}()
 	e.again = false // what it was read from is another chunk now
