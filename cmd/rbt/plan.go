@@ -137,11 +137,7 @@ func planText(p *plan.Plan) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, verb.phrase))
 		}
 	}
-	gates := 0
-	for _, s := range p.Steps {
-		gates += len(s.Gates)
-	}
-	fmt.Fprintf(&b, "\n%s: %s. %s before publishing, %d after.\n", count(int64(len(p.Steps)), "node"), strings.Join(parts, ", "), count(int64(gates), "test"), len(p.Late))
+	fmt.Fprintf(&b, "\n%s: %s. %s\n", count(int64(len(p.Steps)), "node"), strings.Join(parts, ", "), plannedTests(p))
 	for _, name := range p.Orphans {
 		fmt.Fprintf(&b, "%s is published but no longer in the project.\n", name)
 	}
@@ -149,6 +145,42 @@ func planText(p *plan.Plan) string {
 		fmt.Fprintf(&b, "%s lies in the lake, and no run of rbt published it.\n", path)
 	}
 	return b.String()
+}
+
+// plannedTests counts the tests of a plan by when they run.
+func plannedTests(p *plan.Plan) string {
+	before, after, perhaps, passed := 0, 0, 0, 0
+	for _, s := range p.Steps {
+		gates, units := s.Asked()
+		n := len(gates) + len(units)
+		passed += len(s.Gates) + len(s.UnitTests) - n
+		switch s.Action {
+		case plan.ActionRun:
+			before += n
+		case plan.ActionRunIfChanged:
+			perhaps += n
+		default:
+			after += n
+		}
+	}
+	for _, action := range p.LateActions() {
+		switch action {
+		case plan.ActionRun:
+			after++
+		case plan.ActionRunIfChanged:
+			perhaps++
+		default:
+			passed++
+		}
+	}
+	text := fmt.Sprintf("%s before publishing, %d after", count(int64(before), "test"), after)
+	if perhaps > 0 {
+		text += fmt.Sprintf(", %d if data changes", perhaps)
+	}
+	if passed > 0 {
+		text += fmt.Sprintf("; %d passed on data that does not change", passed)
+	}
+	return text + "."
 }
 
 type jsonPlan struct {
@@ -185,13 +217,16 @@ func planJSON(p *plan.Plan) (string, error) {
 				step.After = append(step.After, a)
 			}
 		}
-		for _, t := range s.Gates {
+		gates, _ := s.Asked()
+		for _, t := range gates {
 			step.Gates = append(step.Gates, t.Name)
 		}
 		j.Steps = append(j.Steps, step)
 	}
-	for _, t := range p.Late {
-		j.Late = append(j.Late, t.Test.Name)
+	for i, action := range p.LateActions() {
+		if action != plan.ActionUnchanged {
+			j.Late = append(j.Late, p.Late[i].Test.Name)
+		}
 	}
 	text, err := json.MarshalIndent(j, "", "  ")
 	if err != nil {
