@@ -27,7 +27,8 @@ func TestBuiltins(t *testing.T) {
 			"select b.\"id\" as \"p_id_s\",\n  b.\"amount\" as \"p_amount_s\""},
 		{"{{ dbt_utils.star(ref('base'), quote_identifiers=false) }}", "id,\n  Name,\n  amount"},
 		{"{{ dbt_utils.date_spine('day', \"date '2024-01-01'\", \"date '2024-01-03'\") }}",
-			"select unnest(range(cast(date '2024-01-01' as timestamp), cast(date '2024-01-03' as timestamp), interval 1 day)) as date_day"},
+			"select date_day from (\nselect (cast(date '2024-01-01' as timestamp) + interval (n) day) as date_day\n" +
+				"from (select unnest(range(date_diff('day', cast(date '2024-01-01' as timestamp), cast(date '2024-01-03' as timestamp)))) as n)\n) where date_day <= date '2024-01-03'"},
 		{"{{ dbt_utils.union_relations([ref('base'), ref('base_v2')], exclude=['x'], where='a > 1') }}",
 			"select cast('\"main\".\"base\"' as varchar) as \"_dbt_source_relation\", columns(c -> lower(c) not in ('x')) from \"main\".\"base\" where a > 1\n" +
 				"union all by name\n" +
@@ -46,7 +47,7 @@ func TestBuiltins(t *testing.T) {
 		{"{{ dbt_utils.get_column_values(ref('base'), 'm') }}", "['card', \"it's\", 3]"},
 		{"{{ dbt_utils.slugify('1 Ab-c!') }}", "_1_ab_c"},
 		{"{{ dbt.date_trunc('month', 'd') }} {{ date_trunc('day', 'd') }}", "date_trunc('month', d) date_trunc('day', d)"},
-		{"{{ dbt.dateadd('day', -1, 'd') }} {{ dbt.dateadd(datepart='months', interval='n', from_date_or_timestamp='d') }}", "(d + to_days(-1)) (d + to_months(n))"},
+		{"{{ dbt.dateadd('day', -1, 'd') }} {{ dbt.dateadd(datepart='months', interval='n', from_date_or_timestamp='d') }}", "(d + interval (-1) day) (d + interval (n) month)"},
 		{"{{ datediff('a', 'b', 'day') }}", "date_diff('day', cast(a as timestamp), cast(b as timestamp))"},
 		{"{{ dbt.safe_cast('a', api) if false else safe_cast('a', type_numeric()) }}", "try_cast(a as decimal(28,6))"},
 		{"{{ dbt.last_day('d', 'month') }}", "cast(date_trunc('month', cast(d as timestamp)) + interval 1 month - interval 1 day as date)"},
@@ -77,6 +78,7 @@ func TestBuiltins(t *testing.T) {
 	for text, want := range map[string]string{
 		"{{ dbt_utils.generate_surrogate_key('a') }}": "generate_surrogate_key takes a list of columns: ['a']",
 		"{{ dbt.dateadd('fortnight', 1, 'd') }}":      "there is no date part 'fortnight'",
+		"{{ dbt_utils.safe_add('a') }}":               "safe_add takes a list of columns, as ['a', 'b']",
 		"{{ dbt_utils.deduplicate() }}":               "",
 	} {
 		_, list := compileText(&rendering{p: p}, text)

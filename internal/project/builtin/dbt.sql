@@ -5,7 +5,7 @@ date_trunc('{{ datepart }}', {{ date }})
 {%- endmacro -%}
 
 {%- macro dateadd(datepart, interval, from_date_or_timestamp) -%}
-({{ from_date_or_timestamp }} + to_{{ _unit(datepart) }}s({{ interval }}))
+({{ from_date_or_timestamp }} + interval ({{ interval }}) {{ _unit(datepart) }})
 {%- endmacro -%}
 
 {%- macro _unit(datepart) -%}
@@ -81,7 +81,7 @@ bool_or({{ expression }})
 
 {%- macro listagg(measure, delimiter_text="','", order_by_clause=none, limit_num=none) -%}
 {%- if limit_num is not none -%}
-array_to_string(list_slice(list(cast({{ measure }} as varchar){{ ' ' ~ order_by_clause if order_by_clause }}), 1, {{ limit_num }}), {{ delimiter_text }})
+list_aggregate(list_slice(list(cast({{ measure }} as varchar){{ ' ' ~ order_by_clause if order_by_clause }}), 1, {{ limit_num }}), 'string_agg', {{ delimiter_text }})
 {%- else -%}
 string_agg(cast({{ measure }} as varchar), {{ delimiter_text }}{{ ' ' ~ order_by_clause if order_by_clause }})
 {%- endif -%}
@@ -91,8 +91,11 @@ string_agg(cast({{ measure }} as varchar), {{ delimiter_text }}{{ ' ' ~ order_by
 {{ expression | replace("'", "''") }}
 {%- endmacro -%}
 
+{#- Quotes that are doubled already, as by escape_single_quotes, are left so: an
+    odd number of them in a row would end the text. -#}
 {%- macro string_literal(value) -%}
-'{{ value | string | replace("'", "''") }}'
+{%- set text = value | string -%}
+'{{ text | replace("'", "''") if "'" in text | replace("''", '') else text }}'
 {%- endmacro -%}
 
 {%- macro except() -%}except{%- endmacro -%}

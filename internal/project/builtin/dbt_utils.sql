@@ -7,10 +7,11 @@
 {%- if field_list | length == 0 -%}
 {{ exceptions.raise_compiler_error("generate_surrogate_key needs at least one column") }}
 {%- endif -%}
+{%- set missing = '' if var('surrogate_key_treat_nulls_as_empty_strings', false) else '_dbt_utils_surrogate_key_null_' -%}
 md5(
 {%- for field in field_list -%}
 {%- if not loop.first %} || '-' || {% endif -%}
-coalesce(cast({{ field }} as varchar), '_dbt_utils_surrogate_key_null_')
+coalesce(cast({{ field }} as varchar), '{{ missing }}')
 {%- endfor -%}
 )
 {%- endmacro -%}
@@ -48,7 +49,11 @@ coalesce(cast({{ field }} as varchar), '_dbt_utils_surrogate_key_null_')
 {%- endmacro -%}
 
 {%- macro date_spine(datepart, start_date, end_date) -%}
-select unnest(range(cast({{ start_date }} as timestamp), cast({{ end_date }} as timestamp), interval 1 {{ datepart }})) as date_{{ datepart }}
+{#- each date is counted from the start, so that the last of a month stays the last -#}
+select date_{{ datepart }} from (
+select {{ dbt.dateadd(datepart, 'n', 'cast(' ~ start_date ~ ' as timestamp)') }} as date_{{ datepart }}
+from (select unnest(range({{ dbt.datediff(start_date, end_date, datepart) }})) as n)
+) where date_{{ datepart }} <= {{ end_date }}
 {%- endmacro -%}
 
 {%- macro generate_series(upper_bound) -%}
@@ -65,7 +70,7 @@ select unnest(range(1, {{ upper_bound }} + 1)) as generated_number
 union all by name
 {% endif -%}
 select
-{%- if source_column_name is not none %} cast({{ dbt.string_literal(relation) }} as varchar) as {{ adapter.quote(source_column_name) }},{% endif -%}
+{%- if source_column_name is not none %} cast({{ _literal(relation) }} as varchar) as {{ adapter.quote(source_column_name) }},{% endif -%}
 {#- a column that one relation lacks is NULL there -#}
 {%- if include %} columns(c -> lower(c) in ({{ _texts(include) }}))
 {%- elif exclude %} columns(c -> lower(c) not in ({{ _texts(exclude) }}))
@@ -82,15 +87,19 @@ cast({{ adapter.quote(column) }} as {{ kind }}) as {{ adapter.quote(column) }}{{
 {%- endfor -%}
 {%- endmacro -%}
 
+{%- macro _literal(value) -%}
+'{{ value | string | replace("'", "''") }}'
+{%- endmacro -%}
+
 {%- macro _texts(names) -%}
 {%- for name in names -%}
-{{ dbt.string_literal(name | lower) }}{{ ', ' if not loop.last }}
+{{ _literal(name | lower) }}{{ ', ' if not loop.last }}
 {%- endfor -%}
 {%- endmacro -%}
 
 {%- macro pivot(column, values, alias=true, agg='sum', cmp='=', prefix='', suffix='', then_value=1, else_value=0, quote_identifiers=true, distinct=false) -%}
 {%- for value in values -%}
-{{ agg }}({{ 'distinct ' if distinct }}case when {{ column }} {{ cmp }} {{ dbt.string_literal(value) }} then {{ then_value }} else {{ else_value }} end)
+{{ agg }}({{ 'distinct ' if distinct }}case when {{ column }} {{ cmp }} {{ _literal(value) }} then {{ then_value }} else {{ else_value }} end)
 {%- if alias %} as {{ adapter.quote(prefix ~ value ~ suffix) if quote_identifiers else slugify(prefix ~ value ~ suffix) }}{% endif -%}
 {%- if not loop.last -%},
   {% endif -%}
@@ -118,12 +127,18 @@ group by {% for i in range(1, n + 1) %}{{ i }}{{ ', ' if not loop.last }}{% endf
 {%- endmacro -%}
 
 {%- macro safe_add(field_list) -%}
+{%- if field_list is string or field_list is not iterable -%}
+{{ exceptions.raise_compiler_error("safe_add takes a list of columns, as ['a', 'b']") }}
+{%- endif -%}
 {%- for field in field_list -%}
 coalesce({{ field }}, 0){{ ' + ' if not loop.last }}
 {%- endfor -%}
 {%- endmacro -%}
 
 {%- macro safe_subtract(field_list) -%}
+{%- if field_list is string or field_list is not iterable -%}
+{{ exceptions.raise_compiler_error("safe_subtract takes a list of columns, as ['a', 'b']") }}
+{%- endif -%}
 {%- for field in field_list -%}
 coalesce({{ field }}, 0){{ ' - ' if not loop.last }}
 {%- endfor -%}
