@@ -1,13 +1,15 @@
 package engine
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -82,24 +84,28 @@ func stamp(t time.Time) string {
 // is written under the folder's lock, so that of two commands the later one's
 // stands. Secrets are masked.
 func (e *Engine) WriteArtifacts(ctx context.Context, p *plan.Plan, r *Result, inv Invocation) error {
-	manifest, err := e.manifest(p.Graph, inv)
+	manifest, keys, err := e.manifest(ctx, p.Graph, inv)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", ManifestFile, err)
 	}
 	documents := map[string]any{ManifestFile: manifest}
 	if r != nil {
-		results := e.runResults(r, inv)
+		results, err := e.runResults(r, inv)
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", RunResultsFile, err)
+		}
 		documents[RunResultsFile] = results
 		switch inv.Command {
 		case "run", "build", "retry":
 			documents[LastRunFile] = results
 		}
 	}
-	return e.writeDocuments(ctx, documents)
+	return e.writeDocuments(ctx, documents, keys)
 }
 
-// writeDocuments writes JSON documents into the target folder under its lock.
-func (e *Engine) writeDocuments(ctx context.Context, documents map[string]any) (err error) {
+// writeDocuments writes JSON documents into the target folder under its lock. Of a
+// manifest keys says which entries a later one may take over.
+func (e *Engine) writeDocuments(ctx context.Context, documents map[string]any, keys partKeys) (err error) {
 	dir := e.o.Project.TargetDir
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("make target folder: %w", err)
@@ -111,65 +117,38 @@ func (e *Engine) writeDocuments(ctx context.Context, documents map[string]any) (
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	for _, name := range sortedKeys(documents) {
-		var b bytes.Buffer
-		if err := encodeDocument(&b, documents[name]); err != nil {
+		var place partPlaces
+		if name == ManifestFile && len(keys) > 0 {
+			place = partPlaces{keys: keys, sum: sha256.New()}
+		}
+		err := project.ReplaceFileWith(filepath.Join(dir, name), func(w io.Writer) error {
+			return e.encodeMasked(w, documents[name], &place)
+		})
+		if err != nil {
 			return fmt.Errorf("encode %s: %w", name, err)
 		}
-		if err := project.ReplaceFile(filepath.Join(dir, name), e.o.Project.Mask(b.String())); err != nil {
-			return err
+		if place.sum != nil {
+			place.save(dir)
 		}
 	}
 	return nil
 }
 
-// encodedParts is a JSON object whose values are encoded already.
-type encodedParts map[string][]byte
-
-// encodeDocument writes a document as JSON and a line break; encodedParts may stand in
-// an object at its top.
-func encodeDocument(b *bytes.Buffer, document any) error {
-	var err error
-	if o, ok := document.(object); ok {
-		err = encodeObject(b, sortedKeys(o), func(key string) error {
-			if p, ok := o[key].(encodedParts); ok {
-				return encodeObject(b, sortedKeys(p), func(id string) error { b.Write(p[id]); return nil })
-			}
-			return encodeJSON(b, o[key])
-		})
-	} else {
-		err = encodeJSON(b, document)
-	}
-	return errors.Join(err, b.WriteByte('\n'))
-}
-
-// encodeObject writes an object whose values are written by value.
-func encodeObject(b *bytes.Buffer, keys []string, value func(key string) error) error {
-	for i, key := range keys {
-		b.WriteByte("{,"[min(i, 1)])
-		if err := encodeJSON(b, key); err != nil {
-			return err
+// encodeMasked writes a document without secrets. Where there are none it goes
+// straight to the file: it can be a good part of all memory.
+func (e *Engine) encodeMasked(w io.Writer, document any, place *partPlaces) error {
+	if !e.o.Project.HasSecrets() {
+		if place.sum != nil {
+			w = io.MultiWriter(w, place.sum)
 		}
-		b.WriteByte(':')
-		if err := value(key); err != nil {
-			return err
-		}
+		return encodeDocument(w, document, place)
 	}
-	if len(keys) == 0 {
-		b.WriteByte('{')
-	}
-	return b.WriteByte('}')
-}
-
-// encodeJSON writes a value without a line break behind it, and <, > and & as
-// they are.
-func encodeJSON(b *bytes.Buffer, value any) error {
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
+	var b strings.Builder
+	if err := encodeDocument(&b, document, &partPlaces{}); err != nil {
 		return err
 	}
-	b.Truncate(b.Len() - 1)
-	return nil
+	_, err := io.WriteString(w, e.o.Project.Mask(b.String()))
+	return err
 }
 
 // PastResults is what run_results.json says of an earlier command.

@@ -1,18 +1,13 @@
 package engine
 
 import (
-	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"path"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"rbt/internal/diag"
 	"rbt/internal/plan"
@@ -29,7 +24,7 @@ type object = map[string]any
 func emptyObject() object { return object{} }
 func emptyList() []any    { return []any{} }
 
-func (e *Engine) manifest(g *plan.Graph, inv Invocation) (object, error) {
+func (e *Engine) manifest(ctx context.Context, g *plan.Graph, inv Invocation) (object, partKeys, error) {
 	p := e.o.Project
 	prints := g.Prints(e.SeedHash)
 	m := manifestWriter{p: p, g: g, prints: prints}
@@ -43,9 +38,9 @@ func (e *Engine) manifest(g *plan.Graph, inv Invocation) (object, error) {
 			children[n.ID] = append(children[n.ID], t.ID)
 		}
 	}
-	nodes, sources, unitTests, err := m.all()
+	nodes, sources, unitTests, keys, err := m.all(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	metadata := struct {
 		artifactMetadata
@@ -60,20 +55,22 @@ func (e *Engine) manifest(g *plan.Graph, inv Invocation) (object, error) {
 		"docs": emptyObject(), "exposures": emptyObject(), "metrics": emptyObject(), "groups": emptyObject(),
 		"selectors": m.selectors(), "disabled": emptyObject(), "saved_queries": emptyObject(), "semantic_models": emptyObject(),
 		"parent_map": parents, "child_map": children, "group_map": emptyObject(),
-	}, nil
+	}, keys, nil
 }
 
-// all encodes every node and test, each apart and on all cores: as trees those of
-// ten thousand models would take more memory than all else.
-func (m manifestWriter) all() (nodes, sources, unitTests encodedParts, err error) {
+// all encodes every node and test, each apart, and gives the keys of the entries
+// that a later manifest can take over.
+func (m manifestWriter) all(ctx context.Context) (nodes, sources, unitTests encodedParts, keys partKeys, err error) {
 	type job struct {
 		into encodedParts
 		id   string
 		make func() object
-		text []byte
+		text string
 	}
-	nodes, sources, unitTests = encodedParts{}, encodedParts{}, encodedParts{}
+	nodes, sources, unitTests, keys = encodedParts{}, encodedParts{}, encodedParts{}, partKeys{}
+	known := readParts(m.p.TargetDir)
 	var jobs []job
+	var models []*plan.Node
 	for _, n := range m.g.Nodes() {
 		switch {
 		case n.Source != nil:
@@ -81,8 +78,19 @@ func (m manifestWriter) all() (nodes, sources, unitTests encodedParts, err error
 		case n.Seed != nil:
 			jobs = append(jobs, job{into: nodes, id: n.ID, make: func() object { return m.seed(n) }})
 		default:
+			if key := m.partKeyOf(n); key != "" {
+				keys[n.ID] = key
+				if text, ok := known[key]; ok {
+					nodes[n.ID] = text
+					continue
+				}
+			}
+			models = append(models, n)
 			jobs = append(jobs, job{into: nodes, id: n.ID, make: func() object { return m.model(n) }})
 		}
+	}
+	if err := m.g.Render(ctx, models).Err(); err != nil {
+		return nil, nil, nil, nil, err
 	}
 	for _, t := range m.g.Tests() {
 		if t.Unit != nil {
@@ -91,29 +99,11 @@ func (m manifestWriter) all() (nodes, sources, unitTests encodedParts, err error
 			jobs = append(jobs, job{into: nodes, id: t.ID, make: func() object { return m.test(t) }})
 		}
 	}
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	// A goroutine takes several, so that starting it costs nothing beside them.
-	const chunk = 64
-	for some := range slices.Chunk(jobs, chunk) {
-		group.Go(func() error {
-			for i := range some {
-				var b bytes.Buffer
-				if err := encodeJSON(&b, some[i].make()); err != nil {
-					return fmt.Errorf("encode %s: %w", some[i].id, err)
-				}
-				some[i].text = b.Bytes()
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, nil, nil, err
-	}
+	err = encodeEach(len(jobs), func(i int) any { return jobs[i].make() }, func(i int, text string) { jobs[i].text = text })
 	for _, j := range jobs {
 		j.into[j.id] = j.text
 	}
-	return nodes, sources, unitTests, nil
+	return nodes, sources, unitTests, keys, err
 }
 
 func ids(nodes []*plan.Node) []string {

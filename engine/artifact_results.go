@@ -17,7 +17,7 @@ import (
 // runResults is a result in the shape of dbt's run_results v6. What rbt knows
 // beyond it (reason, bytes, parts) stands in adapter_response, the command and
 // its state in args.
-func (e *Engine) runResults(r *Result, inv Invocation) object {
+func (e *Engine) runResults(r *Result, inv Invocation) (object, error) {
 	args := object{}
 	maps.Copy(args, inv.Args)
 	args["which"], args["state"] = inv.Command, "finished"
@@ -27,16 +27,16 @@ func (e *Engine) runResults(r *Result, inv Invocation) object {
 	case r.Fatal != nil:
 		args["state"] = "fatal"
 	}
-	results := emptyList()
-	for _, n := range r.Nodes {
-		results = append(results, nodeDocument(n))
-	}
-	for _, t := range r.Tests {
-		results = append(results, testDocument(t))
-	}
+	results := make(encodedList, len(r.Nodes)+len(r.Tests))
+	err := encodeEach(len(results), func(i int) any {
+		if i < len(r.Nodes) {
+			return nodeDocument(r.Nodes[i])
+		}
+		return testDocument(r.Tests[i-len(r.Nodes)])
+	}, func(i int, text string) { results[i] = text })
 	return object{
 		"metadata": e.metadata("run-results", 6, inv), "results": results, "elapsed_time": r.Elapsed.Seconds(), "args": args,
-	}
+	}, err
 }
 
 // BeginRun leaves last_run.json as a run leaves it that is killed before it could
@@ -56,7 +56,11 @@ func (e *Engine) BeginRun(ctx context.Context, p *plan.Plan, inv Invocation) err
 	if !begun {
 		return nil
 	}
-	return e.writeDocuments(ctx, map[string]any{LastRunFile: e.runResults(r, inv)})
+	results, err := e.runResults(r, inv)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", LastRunFile, err)
+	}
+	return e.writeDocuments(ctx, map[string]any{LastRunFile: results}, nil)
 }
 
 // resultDocument holds the keys that nodes and tests share.

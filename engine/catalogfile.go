@@ -467,7 +467,7 @@ func (e *Engine) CatalogDocument(ctx context.Context, g *plan.Graph, state *lake
 	}
 	return e.writeDocuments(ctx, map[string]any{CatalogFile: object{
 		"metadata": e.metadata("catalog", 1, inv), "nodes": nodes, "sources": emptyObject(), "errors": nil,
-	}})
+	}}, nil)
 }
 
 func catalogEntry(id string, r lake.Receipt, o lake.Output) object {

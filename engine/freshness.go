@@ -190,7 +190,7 @@ func (e *Engine) WriteSources(ctx context.Context, results []FreshnessResult, el
 	}
 	return e.writeDocuments(ctx, map[string]any{SourcesFile: object{
 		"metadata": e.metadata("sources", 3, inv), "results": list, "elapsed_time": elapsed.Seconds(),
-	}})
+	}}, nil)
 }
 
 // ReadSources reads a sources.json: the time of the newest data by ID, for

@@ -85,12 +85,20 @@ func runCompile(ctx context.Context, sys *system, o compileOptions) error {
 		_, err = io.WriteString(s.out, compiled.SQL+"\n")
 		return err
 	}
+	s.recall = true
 	state, err := s.stateAndGraph(ctx)
 	if err != nil {
 		return err
 	}
 	g, selection, err := s.selectNodes(ctx, o.selectOptions)
 	if err != nil {
+		return err
+	}
+	needed := selection.Nodes
+	if o.check {
+		needed = g.Nodes()
+	}
+	if err := s.checked(ctx, g.Render(ctx, needed)); err != nil {
 		return err
 	}
 	if err := s.writeCompiled(selection, state, len(o.selected) > 0); err != nil || !o.check {

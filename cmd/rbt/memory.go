@@ -23,7 +23,7 @@ func (s *session) recallLake(l *lake.Lake) *lake.Memory {
 	}
 	now := s.sys.now()
 	// What cannot be read here is read of the lake.
-	content, _ := project.ReadCache(s.memoryPath(l))
+	content, _ := project.ReadText(s.memoryPath(l))
 	m := lake.NewMemory(program, l.Root(), content, now)
 	l.Use(m)
 	return m

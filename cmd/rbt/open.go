@@ -28,6 +28,7 @@ type session struct {
 	state        *engine.PastManifest // of --state, once it was asked for
 	compiled     *plan.Graph          // once it was asked for
 	noTexts      bool                 // no SQL is run or shown
+	recall       bool                 // what needs texts renders them
 	keeping      sync.WaitGroup       // writes what later commands recall
 }
 
@@ -90,6 +91,7 @@ func (s *session) planOptions(ctx context.Context, sel selectOptions) plan.Optio
 		IngestFiles:    s.engine.IngestFiles,
 		SeedHash:       s.engine.SeedHash,
 		NoTexts:        s.noTexts,
+		Recall:         s.recall,
 	}
 }
 

@@ -131,6 +131,7 @@ func (w *workspace) build(ctx context.Context, o runOptions, command string, arg
 	}
 	defer s.close()
 	// Mistakes in the project are told before the lake is touched or waited for.
+	s.recall = true
 	g, err := s.graph(ctx)
 	if err != nil {
 		return err
@@ -162,6 +163,9 @@ func (w *workspace) build(ctx context.Context, o runOptions, command string, arg
 	var problems diag.List
 	p, problems = g.Plan(s.p, &recovered.State, planOptions)
 	if err := s.checked(ctx, problems); err != nil {
+		return err
+	}
+	if err := s.checked(ctx, g.Render(ctx, p.Rendered())); err != nil {
 		return err
 	}
 	show = s.newUI(len(p.Steps)+len(p.Late), planNames(p))

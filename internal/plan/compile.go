@@ -50,6 +50,7 @@ func Load(ctx context.Context, p *project.Project, parser Parser, o Options) (*G
 	if diags = append(diags, more...); diags.HasErrors() {
 		return nil, diags.Sort()
 	}
+	g.compiler = c
 	for i, t := range tests {
 		if t.About != nil {
 			t.Reads = append(t.Reads, t.About)
@@ -120,7 +121,7 @@ func (c *compiler) node(ctx context.Context, n *Node) diag.List {
 		n.Shape = shape(n)
 		return nil
 	}
-	if c.o.NoTexts {
+	if c.o.NoTexts || c.o.Recall {
 		if found, ok := c.p.Recall(m); ok {
 			n.Refs, n.SQLHash, n.Shape, n.Volatile = found.Refs, found.SQLHash, found.Shape, found.Volatile
 			return nil

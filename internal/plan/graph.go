@@ -14,17 +14,18 @@ import (
 )
 
 // Graph is every node of a project and what reads what. It never changes after
-// it was made.
+// it was made, but that Render fills in what was left out.
 type Graph struct {
-	project string      // the project's name
-	dir     string      // the project folder
-	nodes   []*Node     // by ID
-	tests   []*TestNode // by ID
-	testOf  map[*project.Test]*TestNode
-	outputs map[int][]string // place of an ingest -> relations that it has besides its own
-	byID    map[string]int   // ID -> place in nodes
-	byName  map[string]int   // name in lower case -> place in nodes
-	store   graph.Graph[int, *Node]
+	project  string      // the project's name
+	dir      string      // the project folder
+	nodes    []*Node     // by ID
+	tests    []*TestNode // by ID
+	testOf   map[*project.Test]*TestNode
+	compiler *compiler        // that it was loaded with, for Render
+	outputs  map[int][]string // place of an ingest -> relations that it has besides its own
+	byID     map[string]int   // ID -> place in nodes
+	byName   map[string]int   // name in lower case -> place in nodes
+	store    graph.Graph[int, *Node]
 	// parents and children are the edges of store by place in nodes, ascending;
 	// reads holds what the edges from parents carry.
 	parents, children [][]int

@@ -85,33 +85,40 @@ type Print struct {
 // its compiled SQL without comments and white space, so that a macro or variable
 // that it uses counts; where that differs from run to run, it is the template.
 // Configurations count whole, descriptions do not. seedHash is
-// Options.SeedHash; a seed that it cannot read has its error for a body.
+// Options.SeedHash, called for several seeds at once; a seed that it cannot read has
+// its error for a body.
 func (g *Graph) Prints(seedHash func(*project.Seed) (string, error)) map[string]Print {
+	each := make([]Print, len(g.nodes))
+	parallel(len(g.nodes), 0, func(i int) { each[i] = g.nodes[i].print(seedHash) })
 	prints := make(map[string]Print, len(g.nodes)+len(g.tests))
-	for _, n := range g.nodes {
-		p := Print{Body: n.SQLHash}
-		switch {
-		case n.Source != nil:
-			p.Body = n.Shape[sourceKey+n.Name]
-			p.Configs = digest([]any{n.Source.Tags, n.Source.Meta, n.Source.Freshness})
-		case n.Seed != nil:
-			hash, err := seedHash(n.Seed)
-			if err != nil {
-				hash = err.Error()
-			}
-			p.Body, p.Configs = hash, digest([]any{n.Shape, n.Seed.Tags, n.Seed.Meta})
-		default:
-			if n.textVolatile {
-				p.Body = hashText(n.Model.Body)
-			}
-			p.Configs = digest([]any{n.Shape, n.Model.Config})
-		}
-		prints[n.ID] = p
+	for i, n := range g.nodes {
+		prints[n.ID] = each[i]
 	}
 	for _, t := range g.tests {
 		prints[t.ID] = Print{Body: t.Hash}
 	}
 	return prints
+}
+
+func (n *Node) print(seedHash func(*project.Seed) (string, error)) Print {
+	p := Print{Body: n.SQLHash}
+	switch {
+	case n.Source != nil:
+		p.Body = n.Shape[sourceKey+n.Name]
+		p.Configs = digest([]any{n.Source.Tags, n.Source.Meta, n.Source.Freshness})
+	case n.Seed != nil:
+		hash, err := seedHash(n.Seed)
+		if err != nil {
+			hash = err.Error()
+		}
+		p.Body, p.Configs = hash, digest([]any{n.Shape, n.Seed.Tags, n.Seed.Meta})
+	default:
+		if n.textVolatile {
+			p.Body = hashText(n.Model.Body)
+		}
+		p.Configs = digest([]any{n.Shape, n.Model.Config})
+	}
+	return p
 }
 
 // Changed compares prints with those of another manifest, for Past.State.

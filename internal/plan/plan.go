@@ -89,7 +89,9 @@ type Node struct {
 	Seed   *project.Seed
 	Source *project.Source
 	// Full and Increment are the two renderings of a model; Increment is nil
-	// unless the model is incremental. With Options.NoTexts both are nil.
+	// unless the model is incremental. With Options.NoTexts both are nil, with
+	// Options.Recall of models that are as an earlier command found them; Render
+	// makes them.
 	Full, Increment *project.Compiled
 	Refs            []project.Ref // what it reads, of both renderings and of bare names, each once
 	Parents         []*Node       // sorted by ID
@@ -197,6 +199,9 @@ type Options struct {
 	// NoTexts leaves the nodes without renderings: for commands that run no SQL,
 	// so that models which an earlier command compiled need not be compiled again.
 	NoTexts bool
+	// Recall leaves nodes without renderings that an earlier command compiled: for
+	// commands that Render what they need.
+	Recall bool
 	// Tests plans for `rbt test`: no step, all tests of the selection.
 	Tests bool
 	// Defer is the state of another lake, from which unselected parents are read

@@ -28,6 +28,13 @@ type recallWorld struct {
 	target  string
 }
 
+// What of the nodes' texts a command wants.
+const (
+	allTexts      = "all"
+	withoutTexts  = "none"
+	renderedTexts = "those it asks for"
+)
+
 // loaded is all that commands see of a project that was compiled.
 type loaded struct {
 	Diags     string
@@ -46,6 +53,7 @@ type loadedNode struct {
 	Parents               []string
 	Print                 Print
 	SQL                   string
+	Full, Increment       string // as Render leaves them
 }
 
 func (w *recallWorld) options(recall bool) project.Options {
@@ -59,7 +67,7 @@ func (w *recallWorld) options(recall bool) project.Options {
 
 // load loads and compiles the project and gives what came of it, and how many
 // models were recalled.
-func (w *recallWorld) load(t *rapid.T, recall, noTexts bool) (loaded, int) {
+func (w *recallWorld) load(t *rapid.T, recall bool, texts string) (loaded, int) {
 	p, diags := project.Load(t.Context(), w.options(recall))
 	out := loaded{Diags: diags.Error()}
 	if diags.HasErrors() {
@@ -78,13 +86,16 @@ func (w *recallWorld) load(t *rapid.T, recall, noTexts bool) (loaded, int) {
 		out.Tests = append(out.Tests, shown)
 	}
 	out.UnitTests = len(p.UnitTests)
-	o := Options{EngineIdentity: "e", NoTexts: noTexts}
+	o := Options{EngineIdentity: "e", NoTexts: texts == withoutTexts, Recall: texts == renderedTexts}
 	g, diags := Load(t.Context(), p, &fakeParser{}, o)
 	out.Diags += diags.Error()
 	if g == nil {
 		return out, known
 	}
 	prints := g.Prints(func(*project.Seed) (string, error) { return "", nil })
+	if texts == renderedTexts {
+		out.Diags += g.Render(t.Context(), g.Nodes()).Error()
+	}
 	for _, n := range g.Nodes() {
 		shown := loadedNode{ID: n.ID, SQLHash: n.SQLHash, Volatile: n.Volatile, Refs: n.Refs, Shape: n.Shape, Print: prints[n.ID]}
 		for _, parent := range n.Parents {
@@ -96,6 +107,12 @@ func (w *recallWorld) load(t *rapid.T, recall, noTexts bool) (loaded, int) {
 			if c != nil {
 				shown.SQL += c.SQL
 			}
+		}
+		if n.Full != nil {
+			shown.Full = n.Full.SQL
+		}
+		if n.Increment != nil {
+			shown.Increment = n.Increment.SQL
 		}
 		out.Nodes = append(out.Nodes, shown)
 	}
@@ -260,9 +277,9 @@ func TestRecalledProject(t *testing.T) {
 		}}
 		for range rapid.IntRange(2, 5).Draw(t, "edits") {
 			w.sync(t)
-			noTexts := rapid.Bool().Draw(t, "without texts")
-			with, known := w.load(t, true, noTexts)
-			without, _ := w.load(t, false, noTexts)
+			texts := rapid.SampledFrom([]string{allTexts, withoutTexts, renderedTexts}).Draw(t, "texts")
+			with, known := w.load(t, true, texts)
+			without, _ := w.load(t, false, texts)
 			recalledOnce += known
 			if diff := cmp.Diff(without, with, options); diff != "" {
 				t.Fatalf("%d models recalled, of %v; -anew +recalled:\n%s", known, slices.Sorted(maps.Keys(w.files)), diff)

@@ -10,6 +10,9 @@ import (
 	"rbt/internal/jinja"
 )
 
+// HasSecrets reports whether Mask changes any text.
+func (p *Project) HasSecrets() bool { return p.mask != nil && p.mask.any() }
+
 // masked stands where a secret was.
 const masked = "*****"
 

@@ -29,6 +29,7 @@ import (
 // of a secret itself would help to guess it.
 type recall struct {
 	path    string
+	key     hash                // of all that every model sees
 	names   hash                // of all that references can mean, now
 	entries map[string]entry    // of the file, by the model's file
 	kept    map[*Model]*keeping // of all models that can be kept
@@ -90,12 +91,12 @@ func (l *loader) openRecall(files []foundFile) {
 		return
 	}
 	name := fmt.Sprintf("%s%x", recallPrefix, key[:16])
-	r := &recall{path: filepath.Join(l.p.TargetDir, "cache", name), kept: map[*Model]*keeping{}}
+	r := &recall{key: key, path: filepath.Join(l.p.TargetDir, "cache", name), kept: map[*Model]*keeping{}}
 	l.p.recall = r
 	if l.anew {
 		return
 	}
-	if content, err := ReadCache(r.path); err == nil {
+	if content, err := ReadText(r.path); err == nil {
 		r.read(content)
 	}
 }
@@ -302,6 +303,19 @@ func (p *Project) Keep(m *Model, found Found, renderings ...*Compiled) {
 	if b, err := appendValue(nil, reflect.ValueOf(found)); err == nil {
 		k.found = b
 	}
+}
+
+// RecallKey is equal for two commands only where a model and its compiled text are
+// the same; "" where that cannot be told.
+func (p *Project) RecallKey(m *Model) string {
+	k := p.keeping(m)
+	if k == nil || p.mask.any() || k.old == "" && k.found == nil {
+		return ""
+	}
+	h := sha256.New()
+	// A hash never fails to take bytes.
+	_, _ = h.Write(slices.Concat(p.recall.key[:], p.recall.names[:], k.text[:], []byte(k.file)))
+	return string(h.Sum(nil))
 }
 
 func (p *Project) keeping(m *Model) *keeping {

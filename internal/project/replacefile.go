@@ -16,11 +16,19 @@ import (
 // there can be made again. The folder must exist: an error wraps fs.ErrNotExist
 // where it does not.
 func ReplaceFile(path, content string) error {
+	return ReplaceFileWith(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, content)
+		return err
+	})
+}
+
+// ReplaceFileWith is ReplaceFile of a content that is written piece by piece.
+func ReplaceFileWith(path string, write func(io.Writer) error) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	_, err = temp.WriteString(content)
+	err = write(temp)
 	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
 	if err == nil {
 		err = os.Rename(temp.Name(), path)
@@ -31,17 +39,17 @@ func ReplaceFile(path, content string) error {
 	return nil
 }
 
-// ReadCache reads a file of target/cache. Unlike os.ReadFile it holds the content
-// once: such a file can be a good part of all memory.
-func ReadCache(path string) (content string, err error) {
+// ReadText reads a file of the target folder. Unlike os.ReadFile it gives a text and
+// holds it once: such a file can be a good part of all memory.
+func ReadText(path string) (content string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("read cache: %w", err)
+		return "", fmt.Errorf("read text: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
 	if err != nil {
-		return "", fmt.Errorf("read cache: %w", err)
+		return "", fmt.Errorf("read text: %w", err)
 	}
 	var b strings.Builder
 	b.Grow(int(info.Size()))
