@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -53,7 +56,7 @@ func realMain(argv []string, sys *system) int {
 	err := execute(ctx, argv, sys)
 	report := !errors.Is(err, errFailed) && !errors.Is(err, errReported) && !errors.Is(err, errInterrupted)
 	if err != nil && report {
-		printError(sys, err)
+		printError(sys, err, wantsJSON(argv, sys))
 	}
 	return exitCode(err)
 }
@@ -151,17 +154,38 @@ func (s commandSpec) finish(positionals map[*cli.Command]int) *cli.Command {
 	return c
 }
 
-// printError writes what kept a command from finishing to stderr.
-func printError(sys *system, err error) {
-	var u usageError
-	if errors.As(err, &u) {
-		_, _ = fmt.Fprintf(sys.stderr, "error: %s\n", u.msg)
-		command := u.command
-		if command == "" {
-			command = "rbt"
+// wantsJSON reports whether a command line that cannot be read asks for the JSON
+// log.
+func wantsJSON(argv []string, sys *system) bool {
+	format, _ := sys.env(envName("log-format"))
+	for i, arg := range argv {
+		name, value, given := strings.Cut(arg, "=")
+		if name != "--log-format" {
+			continue
 		}
-		_, _ = fmt.Fprintf(sys.stderr, "See '%s --help'.\n", command)
-		return
+		if !given && i+1 < len(argv) {
+			value = argv[i+1]
+		}
+		format = value
 	}
-	_, _ = io.WriteString(sys.stderr, renderError(err, nil))
+	return format == "json"
+}
+
+// printError writes what kept a command from finishing to stderr.
+func printError(sys *system, err error, asJSON bool) {
+	var u usageError
+	isUsage := errors.As(err, &u)
+	help := fmt.Sprintf("See '%s --help'.", cmp.Or(u.command, "rbt"))
+	switch {
+	case asJSON:
+		problems := problemsOf(err)
+		if isUsage {
+			problems[0].Hint = help
+		}
+		writeJSONLine(sys.stderr, jsonEvent{Event: "error", Time: sys.now().UTC().Format(time.RFC3339Nano), Level: "error", Message: err.Error(), Problems: problems})
+	case isUsage:
+		_, _ = fmt.Fprintf(sys.stderr, "error: %s\n%s\n", u.msg, help)
+	default:
+		_, _ = io.WriteString(sys.stderr, renderError(err, nil))
+	}
 }

@@ -298,7 +298,7 @@ func unknownFlag(name, command string, flags map[string]cli.Flag) error {
 	if instead := insteadOf(name); instead != "" {
 		return usageError{msg: msg + "; " + instead, command: command}
 	}
-	var names []string
+	names := []string{"help"}
 	for n := range flags {
 		if len(n) > 1 {
 			names = append(names, n)

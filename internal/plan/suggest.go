@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"rbt/internal/diag"
 )
 
@@ -25,9 +27,18 @@ func (x *index) unknown(t term) diag.Diagnostic {
 	if t.method == byPath {
 		value = cleanPath(value, x.g.dir)
 	}
+	if t.method == byConfig && len(candidates) == 0 {
+		d.Msg = fmt.Sprintf("selector %q matches nothing: no node has the key %s", t.text, t.key)
+		if near := diag.Nearest(t.key, x.configKeys()); near != "" {
+			return d.WithHint("did you mean config.%s:%s?", near, value)
+		}
+	}
 	slices.Sort(candidates)
 	if near := diag.Nearest(value, slices.Compact(candidates)); near != "" {
 		return d.WithHint("did you mean %s%s?", prefix, near)
+	}
+	if hasWildcard(value) && !doublestar.ValidatePattern(plainPattern.Replace(value)) {
+		return d.WithHint("as a pattern it cannot be read: [ begins a set of characters, which ] ends, as in stg_[ab]*")
 	}
 	if t.method == byTag && len(candidates) == 0 {
 		return d.WithHint("nothing in this project has a tag")
@@ -88,6 +99,19 @@ func (x *index) candidates(t term) (what, prefix string, candidates []string) {
 	default: // byResourceType, byTestType
 		return "this project has none", prefix, nil
 	}
+}
+
+// configKeys gives the keys that config: can look at, and those that nodes have.
+func (x *index) configKeys() []string {
+	keys := []string{"contract", "enabled", "incremental_strategy", "layout", "materialization", "materialized", "meta", "on_schema_change", "path", "strategy", "tags"}
+	for i := range x.items {
+		if n := x.items[i].node; n != nil && n.Model != nil {
+			for key := range n.Model.Config {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
 }
 
 // names gives what a person could have meant by a name: the item and the

@@ -247,9 +247,10 @@ func (l *loader) readSettings(d *decoder, merged *yaml.Node, p *Project, inForce
 	if inForce {
 		lake, target = l.o.Lake, l.o.TargetPath
 	}
-	p.LakeDir = l.outputFolder(f, p, "lake", lake, "RBT_LAKE", inForce)
-	p.TargetDir = l.outputFolder(f, p, "target", target, "RBT_TARGET_PATH", inForce)
-	f.checkFolders(p, s)
+	at := map[string]diag.Pos{}
+	p.LakeDir, at["lake"] = l.outputFolder(f, p, "lake", lake, "RBT_LAKE", inForce)
+	p.TargetDir, at["target"] = l.outputFolder(f, p, "target", target, "RBT_TARGET_PATH", inForce)
+	f.checkFolders(p, s, at)
 	l.readEngine(f, p, inForce)
 	s.folders, s.folderN = map[string]fields{}, f.entries("folders")
 	for _, e := range s.folderN {
@@ -310,8 +311,9 @@ func (f fields) inputFolder(key string) string {
 	return clean
 }
 
-// outputFolder settles lake or target: flag, environment, file, default.
-func (l *loader) outputFolder(f fields, p *Project, key, flag, env string, inForce bool) string {
+// outputFolder settles lake or target, and where that is said: flag, environment,
+// file, default.
+func (l *loader) outputFolder(f fields, p *Project, key, flag, env string, inForce bool) (string, diag.Pos) {
 	text, pos := f.text(key), f.pos(key)
 	if text == "" {
 		text = key
@@ -321,7 +323,7 @@ func (l *loader) outputFolder(f fields, p *Project, key, flag, env string, inFor
 			text, pos = v, diag.Pos{File: env}
 		}
 		if flag != "" {
-			text, pos = flag, diag.Pos{File: "--" + key}
+			text, pos = flag, diag.Pos{File: map[string]string{"lake": "--lake", "target": "--target-path"}[key]}
 		}
 	}
 	if pos.File != File {
@@ -329,7 +331,7 @@ func (l *loader) outputFolder(f fields, p *Project, key, flag, env string, inFor
 		if !filepath.IsAbs(text) {
 			text = filepath.Join(p.Dir, text)
 		}
-		return filepath.Clean(text)
+		return filepath.Clean(text), pos
 	}
 	dir, problem, hint := p.outputDir(text)
 	if problem != "" {
@@ -338,19 +340,27 @@ func (l *loader) outputFolder(f fields, p *Project, key, flag, env string, inFor
 			d = d.WithHint("%s", hint)
 		}
 		f.d.add(d)
-		return filepath.Join(p.Dir, key)
+		return filepath.Join(p.Dir, key), pos
 	}
-	return dir
+	return dir, pos
 }
 
 // checkFolders reports folders that would swallow each other: `rbt clean`
-// removes the target folder, and a lake holds nothing but what rbt published.
-func (f fields) checkFolders(p *Project, s *settings) {
+// removes the target folder, and a lake holds nothing but what rbt published. at
+// is where the two are said.
+func (f fields) checkFolders(p *Project, s *settings, at map[string]diag.Pos) {
 	clash := func(key, msg string, args ...any) {
-		f.d.add(diag.Errorf(diag.BadPath, f.pos(key), msg, args...))
+		f.d.add(diag.Errorf(diag.BadPath, at[key], msg, args...))
 	}
 	if within(p.LakeDir, p.TargetDir) || within(p.TargetDir, p.LakeDir) {
-		clash("lake", "the lake and the target folder must not lie in each other")
+		key := "lake"
+		if at[key].File == File { // a flag or the environment is what is new
+			key = "target"
+			if at[key].File == File {
+				key = "lake"
+			}
+		}
+		clash(key, "the lake and the target folder must not lie in each other")
 	}
 	for _, key := range []string{"models", "seeds", "tests", "macros"} {
 		dir := filepath.Join(p.Dir, filepath.FromSlash(s.dirs[key]))
