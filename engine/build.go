@@ -240,7 +240,9 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 	if b.reads, err = b.run.catalog.bindRefs(ctx, b.session, refs); err != nil {
 		return nil, err
 	}
-	if compiled.This && b.step.Incremental {
+	if look := b.greatest(st); look != nil {
+		b.inPlace = look
+	} else if compiled.This && b.step.Incremental {
 		this, err := b.run.catalog.bindRefs(ctx, b.session, []project.Ref{{Node: n.Name}})
 		if err != nil {
 			return nil, err
@@ -252,6 +254,8 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 		b.known = known.known
 	} else if err := b.bindAgain(ctx, st); err != nil {
 		return nil, err
+	} else if b.inPlace != nil {
+		b.known = &described{}
 	}
 	return materialize.NewQuery(st.text, declaredColumns(n.Model), n.Model.ContractEnforced), nil
 }
@@ -272,7 +276,9 @@ func (b *builder) bindAgain(ctx context.Context, st statement) error {
 		if err := b.inPlace.bind(ctx); err != nil {
 			return err
 		}
-		b.inPlace = nil
+		if !b.inPlace.stays {
+			b.inPlace = nil
+		}
 	}
 	if err := b.session.checkQuery(ctx, st); err != nil {
 		return b.place(err)

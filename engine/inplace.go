@@ -26,6 +26,8 @@ const (
 // inPlace is a text and its copy that reads files in place.
 type inPlace struct {
 	text, copied string
+	// stays says that the copy is worth while although the text was bound.
+	stays bool
 	// bind makes the relations known after all.
 	bind func(ctx context.Context) error
 }
