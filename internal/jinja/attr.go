@@ -157,6 +157,12 @@ func nearest(name string, names []string) string {
 	if near := diag.Nearest(name, names); near != "" {
 		return "did you mean '" + near + "'?"
 	}
+	// A name that became longer: long enough that it cannot be in it by chance.
+	const long = 6
+	longer := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return len(name) < long || !strings.Contains(n, name) })
+	if len(longer) == 1 {
+		return "did you mean '" + longer[0] + "'?"
+	}
 	return ""
 }
 

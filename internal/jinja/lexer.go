@@ -359,11 +359,16 @@ func (l *lexer) operator(start int) token {
 		l.brackets = l.brackets[:len(l.brackets)-1]
 		if want != c {
 			l.pos = end
-			return l.bad(start, end, "unexpected '"+string(c)+"', expected '"+string(want)+"'", "")
+			return l.bad(start, end, "unexpected '"+string(c)+"', expected '"+string(want)+"'", "the "+opening(want)+" before it is not closed")
 		}
 	}
 	l.pos = end
 	return l.token(kind, start, end, "")
+}
+
+// opening is the bracket that another one closes.
+func opening(closing byte) string {
+	return map[byte]string{')': "(", ']': "[", '}': "{"}[closing]
 }
 
 // braceHint says what a single } in a tag may have been meant for; end is the

@@ -103,8 +103,8 @@ func notOfDBT(name string) bool {
 		"thread_id", "schema", "database", "dbt_metadata_envs", "store_result", "api"}, name)
 }
 
-// packageHints says of a name that is not known and stands before a dot that
-// packages of dbt are not there.
+// packageHints says of a name that is not known where it could come from; of one
+// that stands before a dot, that packages of dbt are not there.
 func (p *Project) packageHints(list diag.List) diag.List {
 	for i, d := range list {
 		name, ok := strings.CutSuffix(d.Msg, "' is undefined")
@@ -117,9 +117,15 @@ func (p *Project) packageHints(list diag.List) diag.List {
 			list[i] = d.WithHint("dbt gives %s to templates, rbt does not", name)
 			continue
 		}
+		if name == "this" {
+			list[i] = d.WithHint("{{ this }} is what a model made; there is none here")
+			continue
+		}
 		if at := offsetOf(text, d.Pos); at >= 0 && strings.HasPrefix(text[at:], name+".") {
 			list[i] = d.WithHint("rbt has no packages; what it has of them are dbt.… and dbt_utils.…; copy the macro into macros/ and call it without %s.", name)
+			continue
 		}
+		list[i] = d.WithHint("give it a value before, with {%% set %s = … %%}, or read it with var('%s')", name, name)
 	}
 	return list
 }

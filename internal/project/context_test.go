@@ -69,7 +69,7 @@ func TestContext(t *testing.T) {
 		{"fromjson", `{% set d = fromjson('{"a": [1, 2.5, "x"], "n": 12345678901234567890}') %}{{ d.a[1] }} {{ d['n'] }}`, "2.5 12345678901234567890"},
 		{"fromjson default", "{{ fromjson('{', 'd') }}", "d"},
 		{"fromyaml", "{{ fromyaml('a: 00123')['a'] }}", "00123"},
-		{"toyaml", "{{ toyaml({'a': [1, 'x']}) }}", "a:\n  - 1\n  - x\n"},
+		{"toyaml", "{{ toyaml({'a': [1, 'x']}) }}", "a:\n- 1\n- x\n"},
 		{"adapter.quote", `{{ adapter.quote('a "b"') }}`, `"a ""b"""`},
 		{"datetime", "{{ modules.datetime.datetime.strptime('2024-02-28', '%Y-%m-%d').strftime('%d.%m.%y') }}", "28.02.24"},
 		{"date", "{{ modules.datetime.date(2024, 1, 31) }} {{ modules.datetime.datetime(2024, 1, 31, 5).isoformat() }}", "2024-01-31 2024-01-31T05:00:00"},

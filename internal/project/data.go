@@ -10,8 +10,6 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"gopkg.in/yaml.v3"
-
 	"rbt/internal/jinja"
 )
 
@@ -227,8 +225,14 @@ func writeJSON(b *strings.Builder, v any, sorted bool, depth int) bool {
 		b.WriteString(strconv.FormatBool(v))
 	case string:
 		writeJSONText(b, v)
-	case int64, *big.Int, float64:
+	case int64, *big.Int:
 		b.WriteString(printed(v))
+	case float64:
+		text, special := map[string]string{"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}[printedFloat(v)]
+		if !special {
+			text = printedFloat(v)
+		}
+		b.WriteString(text)
 	case *jinja.Dict:
 		return writeJSONDict(b, v, sorted, depth)
 	default:
@@ -333,66 +337,4 @@ func callFromYAML(c *jinja.Call) (any, error) {
 		return fallback(c, badCall(c, "the text is not YAML: %s", strings.TrimPrefix(list[0].Msg, "this is not YAML: ")))
 	}
 	return v, nil
-}
-
-func callToYAML(c *jinja.Call) (any, error) {
-	if len(c.Args) == 0 {
-		return nil, badCall(c, "toyaml takes a value")
-	}
-	n, ok := yamlNode(c.Args[0], 0)
-	if !ok {
-		return fallback(c, badCall(c, "the value cannot be written as YAML"))
-	}
-	var b strings.Builder
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := enc.Encode(n); err != nil {
-		return fallback(c, badCall(c, "the value cannot be written as YAML: %s", err))
-	}
-	return b.String(), nil
-}
-
-// yamlNode gives a value as a YAML tree; false where it cannot be one.
-func yamlNode(v any, depth int) (*yaml.Node, bool) {
-	if depth > maxValueDepth {
-		return nil, false
-	}
-	switch v := v.(type) {
-	case nil:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, true
-	case bool:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(v)}, true
-	case int64, *big.Int:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: printed(v)}, true
-	case float64:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: printed(v)}, true
-	case string:
-		n := &yaml.Node{}
-		n.SetString(v)
-		return n, true
-	case *jinja.Dict:
-		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-		for k, item := range v.All() {
-			key, ok1 := yamlNode(k, depth+1)
-			value, ok2 := yamlNode(item, depth+1)
-			if !ok1 || !ok2 {
-				return nil, false
-			}
-			n.Content = append(n.Content, key, value)
-		}
-		return n, true
-	}
-	list, ok := items(v)
-	if !ok {
-		return nil, false
-	}
-	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-	for _, item := range list {
-		c, ok := yamlNode(item, depth+1)
-		if !ok {
-			return nil, false
-		}
-		n.Content = append(n.Content, c)
-	}
-	return n, true
 }

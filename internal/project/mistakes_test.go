@@ -69,7 +69,9 @@ func TestPackageHints(t *testing.T) {
 		"{{ target.nmae }}":                             "did you mean 'name'?",
 		"{{ run_query('select 1').columns[0] }}":        "nothing is read while the project is only compiled: put it between {% if execute %} and {% endif %}",
 		"{% set x = run_query('a') %}{{ x.rows.nope }}": "",
-		"{{ wholly_unknown_thing }}":                    "",
+		"{{ wholly_unknown_thing }}":                    "give it a value before, with {% set wholly_unknown_thing = … %}, or read it with var('wholly_unknown_thing')",
+		"{{ modules.pytz.utc }}":                        "modules has datetime and re; all times are in UTC",
+		"{{ dbt_utils.surrogate_key(['a']) }}":          "did you mean 'generate_surrogate_key'?",
 	} {
 		_, list := compileText(&rendering{p: p, m: p.model(t, "base")}, text)
 		if len(list) != 1 || list[0].Hint != want {

@@ -34,7 +34,7 @@ func modulesObject() *object {
 			return day{midnight(v.(moment).t)}, nil
 		}),
 	}}, call: callDate}
-	return &object{name: "modules", attrs: map[string]any{
+	return &object{name: "modules", lacks: "modules has datetime and re; all times are in UTC", attrs: map[string]any{
 		"datetime": &object{name: "datetime", attrs: map[string]any{
 			"datetime":  datetime,
 			"date":      date,

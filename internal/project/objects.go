@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -22,20 +23,34 @@ func printed(v any) string {
 	case string:
 		return v
 	case float64:
-		s := strconv.FormatFloat(v, 'f', -1, 64)
-		if !strings.Contains(s, ".") {
-			s += ".0"
-		}
-		return s
+		return printedFloat(v)
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// printedFloat writes a float as Python's repr does.
+func printedFloat(v float64) string {
+	switch size := math.Abs(v); {
+	case math.IsNaN(v):
+		return "nan"
+	case math.IsInf(v, 0):
+		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(v, 'g', -1, 64)), "+")
+	case size != 0 && (size < 1e-4 || size >= 1e16):
+		return strconv.FormatFloat(v, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(v, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
 }
 
 // object is a host value with fixed attributes.
 type object struct {
 	name  string
 	attrs map[string]any
+	lacks string // the hint where an attribute is not there; "" the nearest one
 }
 
 // String gives the name, as Python prints modules.
@@ -50,8 +65,8 @@ func (o *object) Attr(name string) (any, bool) {
 // Described gives the name and what the object has.
 func (o *object) Described() (string, []string) { return o.name, sortedKeys(o.attrs) }
 
-// Missing knows nothing.
-func (o *object) Missing() string { return "" }
+// Missing says what to do about an attribute that is not there.
+func (o *object) Missing() string { return o.lacks }
 
 func exceptionsObject() *object {
 	raise := func(c *jinja.Call) (any, error) {
