@@ -78,50 +78,131 @@ type git struct {
 func (g git) extract(ref, into string) error {
 	commit, err := g.output("rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}")
 	if err != nil {
-		return fmt.Errorf("find the revision %q: %w", ref, err)
+		return fmt.Errorf("find the revision %q: %w%s", ref, err, g.whyMissing())
 	}
-	// Run below the root of the repository, ls-tree lists that folder alone, with
-	// paths relative to it.
-	listing, err := g.output("ls-tree", "-r", "-z", strings.TrimSpace(string(commit)))
-	if err != nil {
-		return fmt.Errorf("list the files of %q: %w", ref, err)
+	if err := g.tree(strings.TrimSpace(string(commit)), into); err != nil {
+		return fmt.Errorf("read the files of %q: %w", ref, err)
 	}
-	var names, blobs []string
-	for entry := range strings.SplitSeq(string(listing), "\x00") {
-		info, name, ok := strings.Cut(entry, "\t")
-		fields := strings.Fields(info)
-		if !ok || len(fields) != 3 || fields[1] != "blob" || fields[0] == "120000" || !wanted(name) {
-			continue
-		}
-		names, blobs = append(names, name), append(blobs, fields[2])
-	}
-	if !slices.Contains(names, project.File) {
+	if !isFile(filepath.Join(into, project.File)) {
 		return fmt.Errorf("the revision %q holds no %s in %s", ref, project.File, g.dir)
 	}
-	return g.blobs(blobs, func(i int, content io.Reader, size int64) error {
-		to := filepath.Join(into, filepath.FromSlash(names[i]))
-		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-			return err
-		}
-		file, err := os.Create(to)
-		if err != nil {
-			return err
-		}
-		_, err = io.CopyN(file, content, size)
-		return errors.Join(err, file.Close())
-	})
+	return nil
 }
 
-// wanted reports whether a file can be part of a project, and its path stays
-// where it is put.
+// whyMissing says what a clone of a CI service usually lacks.
+func (g git) whyMissing() string {
+	shallow, err := g.output("rev-parse", "--is-shallow-repository")
+	switch {
+	case err != nil:
+		return "" // git is not here, or there is no repository
+	case strings.TrimSpace(string(shallow)) == "true":
+		return "; this clone is shallow and holds few revisions: fetch the one that is meant (git fetch --depth 1 origin main, then git:FETCH_HEAD)"
+	}
+	return "; of a branch that is only on the remote say so (git:origin/main), or fetch it first"
+}
+
+// entry is a blob, link or submodule in a tree.
+type entry struct{ name, id string }
+
+// tree writes the files of a commit, those of its submodules included as far as
+// they are checked out.
+func (g git) tree(commit, into string) error {
+	// Run below the root of the repository, ls-tree lists that folder alone, with
+	// paths relative to it.
+	listing, err := g.output("ls-tree", "-r", "-z", commit)
+	if err != nil {
+		return err
+	}
+	var files, links, modules []entry
+	for line := range strings.SplitSeq(string(listing), "\x00") {
+		info, name, ok := strings.Cut(line, "\t")
+		fields := strings.Fields(info)
+		if !ok || len(fields) != 3 || !filepath.IsLocal(filepath.FromSlash(name)) {
+			continue
+		}
+		e := entry{name, fields[2]}
+		switch {
+		case fields[1] == "commit":
+			modules = append(modules, e)
+		case fields[0] == "120000":
+			links = append(links, e)
+		case fields[1] == "blob" && wanted(name):
+			files = append(files, e)
+		}
+	}
+	if err := g.blobs(files, func(name string, content io.Reader, size int64) error {
+		return writeBlob(filepath.Join(into, name), content, size)
+	}); err != nil {
+		return err
+	}
+	for _, m := range modules {
+		module := git{dir: filepath.Join(g.dir, filepath.FromSlash(m.name)), ctx: g.ctx}
+		if _, err := os.Lstat(filepath.Join(module.dir, ".git")); err != nil {
+			continue // it is not checked out, so that the project is without it too
+		}
+		if err := module.tree(m.id, filepath.Join(into, filepath.FromSlash(m.name))); err != nil {
+			return fmt.Errorf("the submodule %s: %w; git submodule update --init may fetch it", m.name, err)
+		}
+	}
+	// Last, so that nothing is written through a link.
+	return g.blobs(links, func(name string, content io.Reader, size int64) error { return link(into, name, content, size) })
+}
+
+func writeBlob(to string, content io.Reader, size int64) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	file, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(file, content, size)
+	return errors.Join(err, file.Close())
+}
+
+// link makes a symbolic link as far as it leads to something that was written.
+func link(into, name string, content io.Reader, size int64) error {
+	var target strings.Builder
+	if _, err := io.CopyN(&target, content, size); err != nil {
+		return err
+	}
+	to := filepath.Join(into, name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	if os.Symlink(filepath.FromSlash(target.String()), to) != nil {
+		return nil // this system makes no links, and so the project is without it too
+	}
+	real, err := filepath.EvalSymlinks(to)
+	if err == nil {
+		var root, rel string
+		if root, err = filepath.EvalSymlinks(into); err == nil {
+			rel, err = filepath.Rel(root, real)
+		}
+		if err == nil && filepath.IsLocal(rel) {
+			return nil
+		}
+	}
+	return os.Remove(to)
+}
+
+// wanted reports whether a file can be part of a project.
 func wanted(name string) bool {
-	return filepath.IsLocal(filepath.FromSlash(name)) && slices.Contains(revisionKinds, strings.ToLower(path.Ext(name)))
+	return slices.Contains(revisionKinds, strings.ToLower(path.Ext(name)))
 }
 
-// blobs reads the contents of blobs, in order, through one process.
-func (g git) blobs(ids []string, use func(i int, content io.Reader, size int64) error) (err error) {
+// blobs reads the contents of blobs, in order, through one process, and gives each
+// with its path in the form of the system.
+func (g git) blobs(entries []entry, use func(name string, content io.Reader, size int64) error) (err error) {
+	if len(entries) == 0 {
+		return nil
+	}
+	var ids strings.Builder
+	for _, e := range entries {
+		ids.WriteString(e.id + "\n")
+	}
 	cmd := g.command("cat-file", "--batch")
-	cmd.Stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
+	cmd.Stdin = strings.NewReader(ids.String())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
@@ -138,24 +219,24 @@ func (g git) blobs(ids []string, use func(i int, content io.Reader, size int64) 
 		}
 	}()
 	r := bufio.NewReaderSize(out, 1<<16)
-	for i, id := range ids {
+	for _, e := range entries {
 		head, err := r.ReadString('\n')
 		if err != nil {
-			return fmt.Errorf("read blob %s: %w", id, err)
+			return fmt.Errorf("read blob %s: %w", e.id, err)
 		}
 		fields := strings.Fields(head)
 		if len(fields) != 3 || fields[1] != "blob" {
-			return fmt.Errorf("read blob %s: git says %q", id, strings.TrimSpace(head))
+			return fmt.Errorf("read blob %s: git says %q", e.id, strings.TrimSpace(head))
 		}
 		size, err := strconv.ParseInt(fields[2], 10, 64)
 		if err != nil {
-			return fmt.Errorf("read blob %s: %w", id, err)
+			return fmt.Errorf("read blob %s: %w", e.id, err)
 		}
-		if err := use(i, r, size); err != nil {
+		if err := use(filepath.FromSlash(e.name), r, size); err != nil {
 			return err
 		}
 		if _, err := r.Discard(1); err != nil {
-			return fmt.Errorf("read blob %s: %w", id, err)
+			return fmt.Errorf("read blob %s: %w", e.id, err)
 		}
 	}
 	return nil
@@ -175,6 +256,11 @@ func (g git) output(args ...string) ([]byte, error) {
 func (g git) command(args ...string) *exec.Cmd {
 	// Optional locks would write to the repository.
 	cmd := exec.CommandContext(g.ctx, "git", append([]string{"--no-optional-locks", "-C", g.dir}, args...)...)
+	// A hook of git runs with these set for the folder that git was called in.
+	cmd.Env = slices.DeleteFunc(cmd.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.Contains([]string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}, name)
+	})
 	return cmd
 }
 

@@ -286,3 +286,96 @@ func TestRetryRefused(t *testing.T) {
 		t.Error(problem)
 	}
 }
+
+// TestStateOfRepositories: a project is compared with a revision whatever kind of
+// repository it stands in, and nothing is modified where nothing was edited.
+func TestStateOfRepositories(t *testing.T) {
+	project := func(l mutationLab, at string) mutationLab {
+		l.dir = l.path(at)
+		for name, text := range mutationProject() {
+			l.write(name, text)
+		}
+		l.write("macros/more.sql", "{% macro one() %}1{% endmacro %}\n")
+		l.write("models/uses_more.sql", "select {{ one() }} as n\n")
+		return l
+	}
+	for _, c := range []struct {
+		what string
+		make func(t *testing.T, l mutationLab) (in mutationLab, ref string)
+	}{
+		{"a folder of the repository, in a hook of git", func(t *testing.T, l mutationLab) (mutationLab, string) {
+			in := project(l, "apps/shop")
+			l.commit()
+			t.Setenv("GIT_DIR", l.path(".git"))
+			t.Setenv("GIT_INDEX_FILE", l.path("none"))
+			return in, "main"
+		}},
+		{"a branch and a tag with a slash", func(_ *testing.T, l mutationLab) (mutationLab, string) {
+			in := project(l, ".")
+			l.commit()
+			l.git("checkout", "-q", "-b", "feat/x")
+			l.git("tag", "-a", "-m", "t", "v/1")
+			return in, "v/1"
+		}},
+		{"a shallow clone", func(_ *testing.T, l mutationLab) (mutationLab, string) {
+			from := project(l, "from")
+			from.commit()
+			l.git("init", "-q")
+			l.git("clone", "-q", "--depth", "1", "file://"+from.dir, l.path("to"))
+			l.dir = l.path("to")
+			return l, "origin/main"
+		}},
+		{"a work tree beside the first", func(_ *testing.T, l mutationLab) (mutationLab, string) {
+			from := project(l, "from")
+			from.commit()
+			from.git("worktree", "add", "-q", "-b", "other", l.path("to"))
+			l.dir = l.path("to")
+			return l, "main"
+		}},
+		{"macros in a submodule", func(_ *testing.T, l mutationLab) (mutationLab, string) {
+			from, in := l, project(l, "in")
+			from.dir = l.path("from")
+			from.write("more.sql", in.read("macros/more.sql"))
+			from.commit()
+			if err := os.RemoveAll(in.path("macros/more.sql")); err != nil {
+				t.Fatal(err)
+			}
+			in.commit()
+			in.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", from.dir, "macros/sub")
+			in.git("commit", "-q", "-m", "second")
+			return in, "main"
+		}},
+		{"a folder behind a link", func(t *testing.T, l mutationLab) (mutationLab, string) {
+			in := project(l, ".")
+			l.write("elsewhere/linked.sql", "select 1 as n\n")
+			l.write("models/uses_linked.sql", "select * from {{ ref('linked') }}\n")
+			l.write("README.md", "text\n")
+			for name, to := range map[string]string{"models/far": "../elsewhere", "models/README.md": "../README.md", "lost": "nowhere"} {
+				if err := os.Symlink(to, l.path(name)); err != nil {
+					t.Skipf("this system makes no links: %v", err)
+				}
+			}
+			l.commit()
+			return in, "main"
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			in, ref := c.make(t, mutationLab{t: t, dir: t.TempDir()})
+			if out, _ := in.rbt(0, "ls", "-s", "state:modified", "--state", "git:"+ref); out != "" {
+				t.Errorf("nothing was edited, and modified are %q", out)
+			}
+			in.write("macros/more2.sql", "{% macro two() %}2{% endmacro %}\n")
+			in.write("models/uses_more.sql", "select {{ one() }} + 1 as n\n")
+			if out, _ := in.rbt(0, "ls", "-s", "state:modified", "--state", "git:"+ref); out != "uses_more\n" {
+				t.Errorf("one model was edited, and modified are %q", out)
+			}
+			_, problem := in.rbt(2, "ls", "-s", "state:modified", "--state", "git:gone")
+			if want := "git:origin/main"; c.what != "a shallow clone" && !strings.Contains(problem, want) {
+				t.Errorf("the problem does not say %q: %s", want, problem)
+			}
+			if want := "this clone is shallow"; c.what == "a shallow clone" && !strings.Contains(problem, want) {
+				t.Errorf("the problem does not say %q: %s", want, problem)
+			}
+		})
+	}
+}
