@@ -117,11 +117,15 @@ func (c *columnBuf) slot(s *slot) {
 		return
 	}
 	c.present()
-	c.data = appendPlain(c.data, c.col.typ, c.wide, s)
+	if c.wide == 8 {
+		c.data = binary.LittleEndian.AppendUint64(c.data, s.n)
+		return
+	}
+	c.data = appendPlain(c.data, &c.col.typ, c.wide, s)
 }
 
 // appendPlain writes one scalar as PLAIN has it.
-func appendPlain(dst []byte, t scalar, wide int, s *slot) []byte {
+func appendPlain(dst []byte, t *scalar, wide int, s *slot) []byte {
 	switch {
 	case t.kind == kDecimal && wide == 16:
 		dst = binary.BigEndian.AppendUint64(dst, s.hi)

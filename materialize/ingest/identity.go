@@ -42,7 +42,7 @@ func positionKey(load, pos int64) (id [16]byte) {
 
 // appendScalar writes the canonical form of a value. compared is for metadata:
 // there 0.0 equals -0.0 and NaN equals nothing, not even itself.
-func (e *encoder) appendScalar(dst []byte, t scalar, s *slot, compared bool) []byte {
+func (e *encoder) appendScalar(dst []byte, t *scalar, s *slot, compared bool) []byte {
 	if t.lists > 0 {
 		dst = append(dst, 'L')
 		return append(dst, e.vals[s.n].enc...)
@@ -107,13 +107,16 @@ func appendDecimal(dst []byte, hi, lo uint64, scale int) []byte {
 	if neg {
 		hi, lo = negate128(hi, lo)
 	}
-	for scale > 0 && hi|lo != 0 {
+	for scale > 0 && hi != 0 {
 		q, r := divMod10(hi, lo)
 		if r != 0 {
 			break
 		}
 		hi, lo = q[0], q[1]
 		scale--
+	}
+	for ; scale > 0 && hi == 0 && lo != 0 && lo%10 == 0; scale-- {
+		lo /= 10
 	}
 	if hi|lo == 0 {
 		scale = 0
@@ -147,7 +150,7 @@ func (e *encoder) appendParts(dst []byte, s *shape, parts []part, fr *frame, com
 				continue
 			}
 			dst = append(dst, f.prefix...)
-			dst = e.appendScalar(dst, f.typ, v, compared)
+			dst = e.appendScalar(dst, &f.typ, v, compared)
 		case partRef:
 			r, v := s.refs[p.i], &e.refs[fr.ref+p.i]
 			if v.st != slotSet {
@@ -182,7 +185,7 @@ func (e *encoder) appendValueParts(dst []byte, s *shape, parts []part, fr *frame
 			f, v := s.fields[p.i], &e.slots[fr.slot+p.i]
 			if v.st == slotSet {
 				dst = append(dst, f.prefix...)
-				dst = e.appendScalar(dst, f.typ, v, false)
+				dst = e.appendScalar(dst, &f.typ, v, false)
 			}
 		case partRef:
 			r, v := s.refs[p.i], &e.refs[fr.ref+p.i]

@@ -216,7 +216,7 @@ func (s *sampler) look(at *seen) {
 		at.nulls++
 	default:
 		n, _ := s.number()
-		at.number(&n)
+		at.number(n)
 	}
 }
 
@@ -258,7 +258,7 @@ func (s *sampler) lookText(at *seen, text []byte) {
 		p := parser{}
 		p.reset(text, true)
 		if n, ok := p.number(); ok && p.i == len(text) {
-			at.number(&n)
+			at.number(n)
 			return
 		}
 	}

@@ -49,6 +49,7 @@ type parser struct {
 	utf8OK  bool // b is known to be valid UTF-8
 	lenient bool // duplicate keys in skipped values are let through
 	fault   fault
+	num     number   // the last that was read
 	arena   []byte   // decoded strings; valid until the next reset
 	keys    [][]byte // stack of unknown keys per open object
 }

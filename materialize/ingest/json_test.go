@@ -105,7 +105,8 @@ func TestNumbersAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lit := digits.Draw(t, "lit")
 		p := parser{}
-		p.reset([]byte(lit), true)
+		after := rapid.SampledFrom([]string{"", ",", "}]}\n{\"a\":123456789}", " 12345678", ":9:9:9:9:9:9", "/9/9/9/9/9/9", "\xff9\xff9\xff9\xff9\xff9"}).Draw(t, "after")
+		p.reset([]byte(lit+after), true)
 		n, ok := p.number()
 		if !ok || p.i != len(lit) {
 			t.Fatalf("%s not read whole", lit)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"strconv"
@@ -22,11 +23,12 @@ type number struct {
 // type over- or underflows.
 const maxExponent = 100_000
 
-// number reads a number whose first byte is at p.i.
-func (p *parser) number() (number, bool) {
+// number reads a number whose first byte is at p.i. It holds until the next call.
+func (p *parser) number() (*number, bool) {
 	b, i := p.b, p.i
-	n := number{int: true}
-	start := i
+	n := &p.num
+	*n = number{int: true}
+	start, mant := i, uint64(0)
 	if i < len(b) && b[i] == '-' {
 		n.neg = true
 		i++
@@ -43,23 +45,22 @@ func (p *parser) number() (number, bool) {
 			return n, p.fail(reasonSyntax, "a number starts with 0")
 		}
 	} else {
-		for i < len(b) && b[i]-'0' <= 9 {
-			n.mant = n.mant*10 + uint64(b[i]-'0')
-			digits++
-			i++
-		}
+		first := i
+		mant, i = digitsAt(b, i, mant)
+		digits = i - first
 	}
 	if i < len(b) && b[i] == '.' {
 		n.int = false
 		i++
 		frac := i
-		for i < len(b) && b[i]-'0' <= 9 {
-			n.mant = n.mant*10 + uint64(b[i]-'0')
-			if n.mant != 0 || digits > 0 {
-				digits++
+		if digits == 0 { // zeros that lead count for nothing
+			for i < len(b) && b[i] == '0' {
+				i++
 			}
-			i++
 		}
+		first := i
+		mant, i = digitsAt(b, i, mant)
+		digits += i - first
 		if i == frac {
 			p.i = i
 			return n, p.unexpected("a digit after the point")
@@ -78,9 +79,37 @@ func (p *parser) number() (number, bool) {
 	}
 	// 19 digits always fit into 64 bits.
 	n.big = digits > 19
+	n.mant = mant
 	n.lit = b[start:i]
 	p.i = i
 	return n, true
+}
+
+// digitsAt reads decimal digits on from mant, eight at a time, and gives where they
+// end. mant means nothing beyond 19 digits.
+func digitsAt(b []byte, i int, mant uint64) (uint64, int) {
+	for i+8 <= len(b) {
+		x := binary.LittleEndian.Uint64(b[i:]) ^ lowBits*'0'
+		// In a byte above 9 the sum sets the high bit; what it carries goes to later
+		// bytes only.
+		other := (x + lowBits*(0x80-10) | x) & highBits
+		n := bits.TrailingZeros64(other) >> 3
+		if n == 0 {
+			return mant, i
+		}
+		x <<= (8 - n) * 8 // as if zeros led
+		x = x*10 + x>>8
+		x = (x&0xff000000ff)*(100+1_000_000<<32) + (x>>16&0xff000000ff)*(1+10_000<<32)
+		mant = mant*pow10u[n] + x>>32
+		if i += n; n < 8 {
+			return mant, i
+		}
+	}
+	for i < len(b) && b[i]-'0' <= 9 {
+		mant = mant*10 + uint64(b[i]-'0')
+		i++
+	}
+	return mant, i
 }
 
 func exponent(b []byte, i int) (exp, next int, ok bool) {
@@ -252,6 +281,9 @@ func pow10Limit(prec int) (hi, lo uint64) {
 
 // fitsPrecision tells whether hi:lo < 10^prec.
 func fitsPrecision(hi, lo uint64, prec int) bool {
+	if prec < len(pow10u) {
+		return hi == 0 && lo < pow10u[prec]
+	}
 	lh, ll := pow10Limit(prec)
 	return hi < lh || (hi == lh && lo < ll)
 }

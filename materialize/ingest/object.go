@@ -123,7 +123,7 @@ func (e *encoder) value(s *shape, fr *frame, ent *objEntry, at string) bool {
 	switch ent.kind {
 	case entryField:
 		f, v := s.fields[ent.i], &e.slots[fr.slot+ent.i]
-		res := e.scalar(f.typ, v, !f.meta)
+		res := e.scalar(&f.typ, v, !f.meta)
 		if res == good {
 			return true
 		}
@@ -263,7 +263,7 @@ func (e *encoder) element(l *list, owner int64) bool {
 
 func (e *encoder) scalarElement(l *list, owner int64) bool {
 	var s slot
-	res := e.scalar(l.typ, &s, !l.meta)
+	res := e.scalar(&l.typ, &s, !l.meta)
 	if res != good {
 		if !e.settle(res) {
 			return false
@@ -271,7 +271,7 @@ func (e *encoder) scalarElement(l *list, owner int64) bool {
 		s = slot{st: slotNull}
 	}
 	if s.st == slotSet {
-		e.enc = e.appendScalar(e.enc, l.typ, &s, e.inMeta)
+		e.enc = e.appendScalar(e.enc, &l.typ, &s, e.inMeta)
 	} else {
 		e.enc = append(e.enc, 'n')
 	}

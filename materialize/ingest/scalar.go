@@ -77,7 +77,7 @@ func shown(b []byte) string {
 
 // scalar reads one value of a type into s. finite refuses NaN and infinities,
 // which an identity cannot hold.
-func (e *encoder) scalar(t scalar, s *slot, finite bool) verdict {
+func (e *encoder) scalar(t *scalar, s *slot, finite bool) verdict {
 	c := e.space()
 	if c == 'n' {
 		s.st = slotNull
@@ -131,7 +131,7 @@ func (e *encoder) boolean(s *slot, c byte) verdict {
 	return e.wrong("boolean")
 }
 
-func (e *encoder) float(t scalar, s *slot, c byte, finite bool) verdict {
+func (e *encoder) float(t *scalar, s *slot, c byte, finite bool) verdict {
 	at := e.i
 	if c == '"' {
 		// JSON has no other way to write these three.
@@ -183,7 +183,7 @@ func (e *encoder) float(t scalar, s *slot, c byte, finite bool) verdict {
 }
 
 // exact reads integers and decimals from their literal.
-func (e *encoder) exact(t scalar, s *slot, c byte) verdict {
+func (e *encoder) exact(t *scalar, s *slot, c byte) verdict {
 	if c != '-' && (c < '0' || c > '9') {
 		return e.wrong(t.sql)
 	}
@@ -233,7 +233,7 @@ func negate128(hi, lo uint64) (uint64, uint64) {
 }
 
 // formatted reads the types that JSON writes as a string of a fixed form.
-func (e *encoder) formatted(t scalar, s *slot, c byte) verdict {
+func (e *encoder) formatted(t *scalar, s *slot, c byte) verdict {
 	if c != '"' {
 		return e.wrong(t.sql)
 	}
@@ -300,7 +300,7 @@ type listValue struct {
 	def, rep, data, enc []byte
 }
 
-func (e *encoder) listField(t scalar, s *slot, finite bool) verdict {
+func (e *encoder) listField(t *scalar, s *slot, finite bool) verdict {
 	if e.nvals == len(e.vals) {
 		e.vals = append(e.vals, new(listValue))
 	}
@@ -317,7 +317,7 @@ func (e *encoder) listField(t scalar, s *slot, finite bool) verdict {
 
 // listLevel reads the array at depth of a list type. first is the repetition
 // level of its first entry.
-func (e *encoder) listLevel(t scalar, v *listValue, depth int, first byte, finite bool) verdict {
+func (e *encoder) listLevel(t *scalar, v *listValue, depth int, first byte, finite bool) verdict {
 	if e.space() != '[' {
 		return e.wrong(t.SQL())
 	}
@@ -364,14 +364,14 @@ func (e *encoder) listLevel(t scalar, v *listValue, depth int, first byte, finit
 	return good
 }
 
-func (e *encoder) listElement(t scalar, v *listValue, depth int, rep byte, finite bool, c byte) verdict {
+func (e *encoder) listElement(t *scalar, v *listValue, depth int, rep byte, finite bool, c byte) verdict {
 	inner := depth + 1
 	if inner < int(t.lists) && c != 'n' {
 		return e.listLevel(t, v, inner, rep, finite)
 	}
 	var s slot
 	el := t.elem()
-	if res := e.scalar(el, &s, finite); res != good {
+	if res := e.scalar(&el, &s, finite); res != good {
 		return res
 	}
 	v.rep = append(v.rep, rep)
@@ -381,7 +381,7 @@ func (e *encoder) listElement(t scalar, v *listValue, depth int, rep byte, finit
 		return good
 	}
 	v.def = append(v.def, byte(2*inner+1))
-	v.data = appendPlain(v.data, el, plainWidth(el), &s)
-	v.enc = e.appendScalar(v.enc, el, &s, !finite)
+	v.data = appendPlain(v.data, &el, plainWidth(el), &s)
+	v.enc = e.appendScalar(v.enc, &el, &s, !finite)
 	return good
 }
