@@ -18,6 +18,7 @@ func TestOnlyGreatest(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{`select a from s.t where a > (select max(a) from "main"."x")`, "a"},
 		{`select a from s.t where a > (select max(A) from main.X)`, "a"},
+		{`select a from s.x where a > (select max(a) from main.x)`, "a"},
 		{`select a from s.t where a > (select coalesce(max(a), 0) - 3 from "main"."x")`, "a"},
 		{`select a from s.t where a > (select coalesce(max("A b"), date '2020-01-01') from "main"."x")`, "a b"},
 		{`select a from s.t where a > (select max(a)::date - interval 3 days from "main"."x")`, "a"},

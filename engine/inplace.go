@@ -119,10 +119,12 @@ func (s statement) onlyRead(schema, name string) []int {
 		}
 		before, ok := identifier(s.text, s.tokens[i-2])
 		lead := s.wordAt(i - 3)
-		if !ok || !strings.EqualFold(before, schema) || lead != "from" && lead != "join" || lead == "from" && i > 3 && s.wordAt(i-4) == "distinct" {
+		if !ok || lead != "from" && lead != "join" || lead == "from" && i > 3 && s.wordAt(i-4) == "distinct" {
 			return nil
 		}
-		places = append(places, i-2)
+		if strings.EqualFold(before, schema) { // else it is another relation of that name
+			places = append(places, i-2)
+		}
 	}
 	return places
 }

@@ -32,6 +32,9 @@ func TestOnlyRead(t *testing.T) {
 		{`select k from a, "main"."x"`, ""},
 		{`select k from a where a.k is distinct from "main"."x"`, ""},
 		{`select k from other.main.x`, ""},
+		{`select k from raw.x where k > (select max(k) from main.x)`, `select k from raw.x where k > (select max(k) from (Q))`},
+		{`select x.k from raw.x where k > (select max(k) from main.x)`, ""},
+		{`select k from raw.x where k is distinct from raw.x or k > (select max(k) from main.x)`, ""},
 		{`select 'x' as s from "main"."x"`, `select 'x' as s from (Q)`},
 	} {
 		st, err := oneQuery(test.text)
