@@ -96,18 +96,25 @@ func findColumn(t *project.Test, name string, columns []lake.Column) (lake.Colum
 	if columns == nil {
 		return lake.Column{Name: name}, nil
 	}
-	names := make([]string, len(columns))
-	for i, c := range columns {
+	for _, c := range columns {
 		if strings.EqualFold(c.Name, name) {
 			return c, nil
 		}
+	}
+	return lake.Column{}, diag.Errorf(diag.TestColumn, t.Pos, "test %s: %s has no column %q", t.Kind, t.Node, name).WithHint("%s", columnsHint(name, columns))
+}
+
+// columnsHint says which columns there are instead of one that there is not.
+func columnsHint(name string, columns []lake.Column) string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
 		names[i] = c.Name
 	}
-	d := diag.Errorf(diag.TestColumn, t.Pos, "test %s: %s has no column %q", t.Kind, t.Node, name)
+	list := strings.Join(names, ", ")
 	if near := diag.Nearest(name, names); near != "" {
-		return lake.Column{}, d.WithHint("did you mean %q? Columns: %s", near, strings.Join(names, ", "))
+		return fmt.Sprintf("did you mean %q? Columns: %s", near, list)
 	}
-	return lake.Column{}, d.WithHint("columns: %s", strings.Join(names, ", "))
+	return "columns: " + list
 }
 
 // assertion is a test being turned into SQL: from is the relation with the
@@ -315,6 +322,13 @@ func (a assertion) inRange() (check, error) {
 	if err := bound(args.Max, false, args.ExclusiveMax, "<"); err != nil {
 		return check{}, err
 	}
+	if args.Min != nil && args.Max != nil {
+		low, ok := digitsOf(*args.Min, a.columns[0].Type, false)
+		high, ok2 := digitsOf(*args.Max, a.columns[0].Type, false)
+		if ok && ok2 && (low.Cmp(high) > 0 || low.Cmp(high) == 0 && (args.ExclusiveMin || args.ExclusiveMax)) {
+			return check{}, diag.Errorf(diag.TestArgument, a.test.Pos, "range: nothing lies between %s and %s", *args.Min, *args.Max)
+		}
+	}
 	if isFloat(a.columns[0].Type) {
 		// NaN sorts above every number, so that a lower bound alone would let it pass.
 		outside = append(outside, "isnan("+a.column()+")")
@@ -407,7 +421,8 @@ func (a assertion) notConstant() check {
 func (a assertion) sequence() (check, error) {
 	step := "1"
 	if a.test.Args.Value != nil {
-		step = *a.test.Args.Value
+		// Rows have no order: a sequence that falls is one that rises.
+		step = strings.TrimPrefix(*a.test.Args.Value, "-")
 	}
 	literal, err := a.step(step)
 	if err != nil {

@@ -98,6 +98,7 @@ func TestAssertionCounts(t *testing.T) {
 		{"freshness stale", on("freshness", project.TestArgs{MaxAge: time.Minute}, "at"), 1, 4, 1},
 		{"not_constant", on("not_constant", project.TestArgs{}, "id"), 0, 3, 0},
 		{"sequence has a gap and a repeat", on("sequence", project.TestArgs{}, "id"), 1, 3, 0},
+		{"sequence that falls", on("sequence", project.TestArgs{Value: spelled("-1")}, "id"), 1, 3, 0},
 		{"sequence of days", on("sequence", project.TestArgs{Value: spelled("1 day")}, "day"), 1, 3, 0},
 	}
 	for _, c := range cases {
@@ -166,6 +167,7 @@ func TestAssertionMistakes(t *testing.T) {
 		{"steps of booleans", project.Test{Kind: "sequence", Columns: []string{"ok"}}, `models/data.sql:3:5: sequence: ok has the type BOOLEAN, and only numbers, dates and times have steps [RBT6002]`},
 		{"step between integers", project.Test{Kind: "sequence", Columns: []string{"amount"}, Args: project.TestArgs{Value: spelled("0.5")}}, `models/data.sql:3:5: sequence: "0.5" is no value of the type BIGINT, which amount has [RBT6002]`},
 		{"interval between integers", project.Test{Kind: "sequence", Columns: []string{"amount"}, Args: project.TestArgs{Value: spelled("1 day")}}, `models/data.sql:3:5: sequence: "1 day" is no value of the type BIGINT, which amount has [RBT6002]`},
+		{"days in the wrong order", project.Test{Kind: "range", Columns: []string{"day"}, Args: project.TestArgs{Min: spelled("2024-01-02"), Max: spelled("2024-01-01")}}, `models/data.sql:3:5: range: nothing lies between 2024-01-02 and 2024-01-01 [RBT6002]`},
 		{"step without a unit", project.Test{Kind: "sequence", Columns: []string{"day"}}, `models/data.sql:3:5: sequence: day is a DATE, and its step "1" has no unit [RBT6002]`},
 	}
 	for _, c := range cases {

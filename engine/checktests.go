@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"rbt/internal/diag"
 	"rbt/internal/lake"
 	"rbt/internal/plan"
+	"rbt/internal/project"
 )
 
 // testsByNode gives the assertions about each node, as the graph has them.
@@ -80,11 +82,11 @@ func (c *checker) nodeTest(ctx context.Context, s *session, t *plan.TestNode, co
 	if isWide(t) && !all {
 		return nil // its condition may read what is not known yet
 	}
-	return c.bindTest(ctx, s, t, built)
+	return c.bindTest(ctx, s, t, built, columns)
 }
 
-// bindTest binds a built-in assertion.
-func (c *checker) bindTest(ctx context.Context, s *session, t *plan.TestNode, built check) error {
+// bindTest binds a built-in assertion about a relation of these columns.
+func (c *checker) bindTest(ctx context.Context, s *session, t *plan.TestNode, built check, columns []lake.Column) error {
 	st, err := oneQuery(built.Rows)
 	if err == nil {
 		err = c.makeViews(ctx, s)
@@ -92,15 +94,42 @@ func (c *checker) bindTest(ctx context.Context, s *session, t *plan.TestNode, bu
 	if err == nil {
 		err = s.checkQuery(ctx, st)
 	}
+	if err == nil {
+		err = s.checkConditions(ctx, t.Test, columns)
+	}
 	var problem *sqlProblem
 	var e *EngineError
 	switch {
 	case errors.As(err, &problem):
 		return problem.SQLDiagnostic(t.Test.Pos)
 	case errors.As(err, &e):
-		return diag.Diagnostic{Code: codeOf(e), Pos: t.Test.Pos, Msg: "test " + t.Test.Kind + ": " + messageOf(e), Hint: hintOf(e)}
+		d := diag.Diagnostic{Code: codeOf(e), Pos: t.Test.Pos, Msg: "test " + t.Test.Kind + ": " + messageOf(e), Hint: hintOf(e)}
+		if d.Code == diag.SQLUnknownColumn && e.Name != "" {
+			d.Hint = columnsHint(e.Name, columns)
+		}
+		return d
 	}
 	return err
+}
+
+// checkConditions refuses a where or an expression that can be neither true nor
+// false. Of a text, only the values tell.
+func (s *session) checkConditions(ctx context.Context, t *project.Test, columns []lake.Column) error {
+	for _, sql := range []string{t.Where, t.Args.SQL} {
+		if sql == "" {
+			continue
+		}
+		is, err := s.Describe(ctx, "SELECT ("+sql+"\n) AS c FROM ("+emptyRelation(columns)+") AS tested")
+		if err != nil || len(is) != 1 {
+			continue // it reads other relations than the one that is tested
+		}
+		switch as := comparedAs(is[0].Type); as {
+		case "", "number":
+		default:
+			return diag.Errorf(diag.SQLBind, t.Pos, "test %s: a condition is true or false, and this one has the type %s: %s", t.Kind, is[0].Type, firstRunes(strings.Join(strings.Fields(sql), " "), 60))
+		}
+	}
+	return nil
 }
 
 // relationship binds a relationship whose condition is SQL, or whose sides have two
@@ -123,7 +152,7 @@ func (c *checker) relationship(ctx context.Context, s *session, t *plan.TestNode
 	if err != nil || t.Test.Where == "" {
 		return err
 	}
-	return c.bindTest(ctx, s, t, built)
+	return c.bindTest(ctx, s, t, built, columns)
 }
 
 // isWide reports whether a test reads more than the node that it is about, if it
