@@ -104,8 +104,14 @@ func (c *checker) bindTest(ctx context.Context, s *session, t *plan.TestNode, bu
 		return problem.SQLDiagnostic(t.Test.Pos)
 	case errors.As(err, &e):
 		d := diag.Diagnostic{Code: codeOf(e), Pos: t.Test.Pos, Msg: "test " + t.Test.Kind + ": " + messageOf(e), Hint: hintOf(e)}
-		if d.Code == diag.SQLUnknownColumn && e.Name != "" {
+		switch {
+		case d.Code == diag.SQLUnknownColumn && e.Name != "":
 			d.Hint = columnsHint(e.Name, columns)
+		case d.Code == diag.SQLSyntax && t.Test.Args.SQL != "" && len(t.Test.Columns) == 1:
+			whole := t.Test.Columns[0] + " " + t.Test.Args.SQL
+			if is, err := s.Describe(ctx, conditionType(whole, columns)); err == nil && len(is) == 1 && is[0].Type == "BOOLEAN" {
+				d.Hint = "at a column too the whole condition is written: " + firstRunes(whole, 60)
+			}
 		}
 		return d
 	}
@@ -119,7 +125,7 @@ func (s *session) checkConditions(ctx context.Context, t *project.Test, columns 
 		if sql == "" {
 			continue
 		}
-		is, err := s.Describe(ctx, "SELECT ("+sql+"\n) AS c FROM ("+emptyRelation(columns)+") AS tested")
+		is, err := s.Describe(ctx, conditionType(sql, columns))
 		if err != nil || len(is) != 1 {
 			continue // it reads other relations than the one that is tested
 		}
@@ -153,6 +159,12 @@ func (c *checker) relationship(ctx context.Context, s *session, t *plan.TestNode
 		return err
 	}
 	return c.bindTest(ctx, s, t, built, columns)
+}
+
+// conditionType is a query whose one column has the type of a condition about a
+// relation of these columns.
+func conditionType(sql string, columns []lake.Column) string {
+	return "SELECT (" + sql + "\n) AS c FROM (" + emptyRelation(columns) + ") AS tested"
 }
 
 // isWide reports whether a test reads more than the node that it is about, if it

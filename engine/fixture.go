@@ -38,28 +38,43 @@ func readFixture(f project.Fixture) (fixtureRows, error) {
 	return out, nil
 }
 
-// readFixtureCSV reads CSV with a header. An empty field is NULL, as in seeds.
+// readFixtureCSV reads CSV with a header. An empty field is NULL, as in seeds;
+// blanks around one count where it is quoted.
 func readFixtureCSV(f project.Fixture) (fixtureRows, error) {
-	r := csv.NewReader(strings.NewReader(*f.CSV))
+	text := strings.TrimPrefix(*f.CSV, "\ufeff")
+	lines := strings.Split(text, "\n")
+	r := csv.NewReader(strings.NewReader(text))
 	r.TrimLeadingSpace = true
 	var out fixtureRows
+	wrong := func(format string, args ...any) error {
+		return diag.Errorf(diag.UnitFixture, f.Pos, "the CSV of a unit test: "+format, args...)
+	}
 	for {
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return out, diag.Errorf(diag.UnitFixture, f.Pos, "the CSV of a unit test: %v", err)
+			return out, wrong("%v", err)
 		}
 		if out.columns == nil {
+			seen := map[string]bool{}
 			for _, name := range record {
-				out.columns = append(out.columns, strings.TrimSpace(name))
+				name = strings.TrimSpace(name)
+				if seen[strings.ToLower(name)] {
+					return out, wrong("its header names the column %q twice", name)
+				}
+				seen[strings.ToLower(name)] = true
+				out.columns = append(out.columns, name)
 			}
 			continue
 		}
 		row := make([]any, len(record))
 		for i, field := range record {
-			if field = strings.TrimRight(field, " \t"); field != "" {
+			if line, column := r.FieldPos(i); !strings.HasPrefix(lines[line-1][min(column-1, len(lines[line-1])):], `"`) {
+				field = strings.TrimRight(field, " \t")
+			}
+			if field != "" {
 				row[i] = field
 			}
 		}

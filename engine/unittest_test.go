@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"rbt/internal/diag"
 	"rbt/internal/jinja"
 	"rbt/internal/lake"
 	"rbt/internal/project"
@@ -328,6 +329,34 @@ func TestEqualValues(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.marks, marks); diff != "" {
 			t.Errorf("%s and %s as %s: %s", test.a, test.b, test.typ, diff)
+		}
+	}
+}
+
+func TestFixtureCSV(t *testing.T) {
+	text := func(s string) any { return s }
+	for _, c := range []struct {
+		csv  string
+		want fixtureRows
+		err  string
+	}{
+		{csv: "a,b\n1,x\n2,\n", want: fixtureRows{columns: []string{"a", "b"}, rows: [][]any{{text("1"), text("x")}, {text("2"), nil}}}},
+		{csv: "\ufeff a , b\r\n1 , \" x \"\r\n,\"\"\r\n", want: fixtureRows{columns: []string{"a", "b"}, rows: [][]any{{text("1"), text(" x ")}, {nil, nil}}}},
+		{csv: "é,b\n\"ü\", \"two\nlines \"\n3,4 ", want: fixtureRows{columns: []string{"é", "b"}, rows: [][]any{{text("ü"), text("two\nlines ")}, {text("3"), text("4")}}}},
+		{csv: "a,A\n1,2", err: `m.sql: the CSV of a unit test: its header names the column "A" twice [RBT6007]`},
+		{csv: "a,b\n1", err: "m.sql: the CSV of a unit test: record on line 2: wrong number of fields [RBT6007]"},
+		{csv: "a\n\"x", err: "m.sql: the CSV of a unit test: parse error on line 2, column 3: extraneous or missing \" in quoted-field [RBT6007]"},
+	} {
+		got, err := readFixtureCSV(project.Fixture{CSV: &c.csv, Pos: diag.Pos{File: "m.sql"}})
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		if diff := cmp.Diff(c.err, said); diff != "" {
+			t.Errorf("%q: %s", c.csv, diff)
+		}
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(fixtureRows{})); diff != "" && c.err == "" {
+			t.Errorf("%q: %s", c.csv, diff)
 		}
 	}
 }
