@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +120,9 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	w := newWorld(b, files)
 	for b.Loop() {
+		if err := os.RemoveAll(filepath.Join(w.dir, "target")); err != nil { // nothing is remembered
+			b.Fatal(err)
+		}
 		if found := w.check(); len(found) > 0 {
 			b.Fatal(found[0])
 		}
