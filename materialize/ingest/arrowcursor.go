@@ -71,7 +71,7 @@ func newArrowCursor(in *input, file int, shift uint, size int) (cursor, error) {
 	return newColumnCursor(in, file, shift, size, &batchRows{reader: r}, names)
 }
 
-func newParquetCursor(_ context.Context, in *input, i int, shift uint, size int) (cursor, error) {
+func newParquetCursor(in *input, i int, shift uint, size int) (cursor, error) {
 	f, err := file.NewParquetReader(in.f)
 	if err != nil {
 		return nil, in.unreadable(err)
@@ -213,9 +213,14 @@ func nullable(a arrow.Array, w jsonWriter) jsonWriter {
 // for what they say.
 func writerOf(a arrow.Array, isJSON bool) jsonWriter {
 	switch a := a.(type) {
+	case *array.Null: // says of no row that it is NULL
+		return func(dst []byte, _ int) []byte { return append(dst, "null"...) }
 	case *array.Struct:
 		return nullable(a, structWriter(a))
 	case *array.Dictionary:
+		if a.Len() == 0 { // it may have no values then
+			return nil
+		}
 		values := writerOf(a.Dictionary(), isJSON)
 		return nullable(a, func(dst []byte, row int) []byte { return values(dst, a.GetValueIndex(row)) })
 	case array.ExtensionArray:
@@ -254,14 +259,29 @@ func writerOf(a arrow.Array, isJSON bool) jsonWriter {
 	case *array.Time64:
 		unit := a.DataType().(*arrow.Time64Type).Unit
 		return nullable(a, func(dst []byte, row int) []byte { return appendClock(dst, a.Value(row).ToTime(unit)) })
+	case *array.Decimal32:
+		return decimalWriter(a, func(row int) string { return strconv.Itoa(int(a.Value(row))) })
+	case *array.Decimal64:
+		return decimalWriter(a, func(row int) string { return strconv.FormatInt(int64(a.Value(row)), 10) })
+	case *array.Decimal128:
+		return decimalWriter(a, func(row int) string { return a.Value(row).BigInt().String() })
+	case *array.Decimal256:
+		return decimalWriter(a, func(row int) string { return a.Value(row).BigInt().String() })
 	case *array.FixedSizeBinary:
 		return nullable(a, func(dst []byte, row int) []byte { return appendUUID(dst, a.Value(row)) })
 	}
 	return nullable(a, plainWriter(a, isJSON))
 }
 
-// plainWriter writes what Arrow prints as JSON has it: integers, decimals,
-// booleans, and texts.
+// decimalWriter writes decimals with all digits of their scale, as the SQL engine
+// does; digits gives them without the point.
+func decimalWriter(a arrow.Array, digits func(row int) string) jsonWriter {
+	scale := int(a.DataType().(arrow.DecimalType).GetScale())
+	return nullable(a, func(dst []byte, row int) []byte { return appendScaled(dst, digits(row), scale) })
+}
+
+// plainWriter writes what Arrow prints as JSON has it: integers, booleans, and
+// texts.
 func plainWriter(a arrow.Array, isJSON bool) jsonWriter {
 	switch a.DataType().ID() {
 	case arrow.STRING, arrow.LARGE_STRING, arrow.STRING_VIEW:

@@ -9,9 +9,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet"
-	pqcompress "github.com/apache/arrow-go/v18/parquet/compress"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 )
 
 // ConvertArrow writes an Arrow IPC file or stream as Parquet, which the SQL
@@ -39,7 +36,7 @@ func ConvertArrow(ctx context.Context, in io.Reader, out string) (err error) {
 			os.Remove(out)
 		}
 	}()
-	w, err := pqarrow.NewFileWriter(src.Schema(), dst, parquet.NewWriterProperties(parquet.WithCompression(pqcompress.Codecs.Zstd)), pqarrow.DefaultWriterProps())
+	w, err := newArrowTable(src.Schema(), dst)
 	if err != nil {
 		return fmt.Errorf("write parquet file %s: %w", out, err)
 	}
@@ -47,15 +44,15 @@ func ConvertArrow(ctx context.Context, in io.Reader, out string) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := w.WriteBuffered(src.RecordBatch()); err != nil {
+		if err := w.write(src.RecordBatch()); err != nil {
 			return fmt.Errorf("write parquet file %s: %w", out, err)
 		}
 	}
 	if err := src.Err(); err != nil && err != io.EOF {
 		return fmt.Errorf("read arrow data: %w", err)
 	}
-	// Close closes dst too.
-	if err := w.Close(); err != nil {
+	// It closes dst too.
+	if err := w.close(); err != nil {
 		return fmt.Errorf("write parquet file %s: %w", out, err)
 	}
 	return nil

@@ -95,7 +95,7 @@ func (s *sampler) file(ctx context.Context, p *Program, f File, i int, most int6
 		return err
 	}
 	defer in.close()
-	cur, err := openCursor(ctx, in, 0, positionShift(1), 1<<20, p)
+	cur, err := openCursor(in, 0, positionShift(1), 1<<20, p)
 	if err != nil {
 		return err
 	}

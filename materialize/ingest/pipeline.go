@@ -293,7 +293,7 @@ func (pl *pipeline) readFile(ctx context.Context, i int, bufs *readBuffers) (err
 		return err
 	}
 	defer in.close()
-	cur, err := openCursor(ctx, in, i, pl.shift, pl.j.ChunkBytes, pl.p)
+	cur, err := openCursor(in, i, pl.shift, pl.j.ChunkBytes, pl.p)
 	if err != nil {
 		return err
 	}
@@ -334,7 +334,7 @@ func (pl *pipeline) readFile(ctx context.Context, i int, bufs *readBuffers) (err
 }
 
 // openCursor picks the reader of a file's format.
-func openCursor(ctx context.Context, in *input, i int, shift uint, size int, p *Program) (cursor, error) {
+func openCursor(in *input, i int, shift uint, size int, p *Program) (cursor, error) {
 	switch decideFormat(in.name, p.format, in.r, len(p.recordPath) == 0) {
 	case "ndjson":
 		return newLineCursor(in, i, shift, size), nil
@@ -345,7 +345,7 @@ func openCursor(ctx context.Context, in *input, i int, shift uint, size int, p *
 	case "arrow_ipc":
 		return newArrowCursor(in, i, shift, size)
 	default:
-		return newParquetCursor(ctx, in, i, shift, size)
+		return newParquetCursor(in, i, shift, size)
 	}
 }
 
