@@ -101,7 +101,23 @@ func findColumn(t *project.Test, name string, columns []lake.Column) (lake.Colum
 			return c, nil
 		}
 	}
-	return lake.Column{}, diag.Errorf(diag.TestColumn, t.Pos, "test %s: %s has no column %q", t.Kind, t.Node, name).WithHint("%s", columnsHint(name, columns))
+	return lake.Column{}, diag.Errorf(diag.TestColumn, t.Pos, "test %s: %s has no column %q", t.Kind, outputName(t.Node, t.Output), name).WithHint("%s", columnsHint(name, columns))
+}
+
+// findField finds the column of the other side of a relationship.
+func findField(t *project.Test, columns []lake.Column) (lake.Column, error) {
+	other := *t
+	other.Node, other.Output = t.Args.Ref.Node, t.Args.Ref.Output
+	return findColumn(&other, t.Args.Field, columns)
+}
+
+// outputName is a relation as it is spoken of: an output of an ingest, given in
+// its __ spelling, with a dot.
+func outputName(node, output string) string {
+	if rest, ok := strings.CutPrefix(output, node+"__"); ok {
+		return node + "." + rest
+	}
+	return node
 }
 
 // columnsHint says which columns there are instead of one that there is not.

@@ -260,7 +260,7 @@ func (a assertion) comparable() error {
 		return nil
 	}
 	args := a.test.Args
-	return a.wrongType(fmt.Sprintf("%s of %s the type %s: they cannot be compared", args.Field, args.Ref.Node, a.field), "cast one of them in the SQL of its model")
+	return a.wrongType(fmt.Sprintf("%s of %s the type %s: they cannot be compared", args.Field, outputName(args.Ref.Node, args.Ref.Output), a.field), "cast one of them in the SQL of its model")
 }
 
 func (a assertion) wrongValue(text string) error {

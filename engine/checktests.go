@@ -146,7 +146,7 @@ func (c *checker) relationship(ctx context.Context, s *session, t *plan.TestNode
 	fields := c.columns[relationKey(t.Test.Args.Ref.Relation())]
 	c.mu.Unlock()
 	columns := c.columnsOf(t)
-	field, err := findColumn(t.Test, t.Test.Args.Field, fields)
+	field, err := findField(t.Test, fields)
 	if _, untold := findColumn(t.Test, t.Test.Columns[0], columns); fields == nil || columns == nil || err != nil || untold != nil {
 		return nil // it was told before, or nobody can know
 	}
@@ -231,9 +231,7 @@ func (c *checker) fields(nodes []*plan.Node) {
 			if columns == nil {
 				continue
 			}
-			other := *t.Test
-			other.Node = t.Test.Args.Ref.Node
-			if _, err := findColumn(&other, t.Test.Args.Field, columns); err != nil {
+			if _, err := findField(t.Test, columns); err != nil {
 				problems = append(problems, asList(err, t.File)...)
 			}
 		}

@@ -394,9 +394,7 @@ func (q *asking) checkField(ctx context.Context, parent string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	other := *q.test
-	other.Node = q.test.Args.Ref.Node
-	column, err := findColumn(&other, q.test.Args.Field, columns)
+	column, err := findField(q.test, columns)
 	return column.Type, err
 }
 
