@@ -24,8 +24,9 @@ const (
 	// narrowRows is how many rows these files hold at most: some milliseconds of one
 	// core.
 	narrowRows = 100_000
-	// narrowTakes is how long such a step may take before it was no small one.
-	narrowTakes = 100 * time.Millisecond
+	// narrowTakes is how long such a step may take before it was no small one, on a
+	// machine that has much else to do, too.
+	narrowTakes = time.Second
 )
 
 // breadth is how many threads of the engine may work at one query.
