@@ -58,6 +58,7 @@ func plainSettings(work string, more ...string) []string {
 	return append([]string{
 		"SET preserve_insertion_order = false",
 		"SET parquet_metadata_cache = true",
+		"SET enable_external_file_cache = false",
 		"SET TimeZone = 'UTC'",
 		"SET temp_directory = " + quote(filepath.Join(work, "spill")),
 		"SET autoinstall_known_extensions = false",
