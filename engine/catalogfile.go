@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -277,7 +278,7 @@ func (w *catalogWriter) fill(ctx context.Context, before map[string]string) erro
 			}
 		}
 	}
-	return w.note(ctx, kept)
+	return w.note(ctx, before, kept)
 }
 
 // book reads which commits the file holds; of a file that was made for another
@@ -303,16 +304,35 @@ func (w *catalogWriter) book(ctx context.Context) (map[string]string, error) {
 	return before, nil
 }
 
-// note writes down which commits the views were made from.
-func (w *catalogWriter) note(ctx context.Context, commits map[string]string) error {
-	if err := w.exec(ctx, "DELETE FROM "+bookSchema+".published"); err != nil {
-		return err
+// noteRows bounds how many commits are written by one statement, of which the engine
+// holds the parse tree.
+const noteRows = 500
+
+// note writes down which commits the views were made from, as far as that is not
+// what the file says.
+func (w *catalogWriter) note(ctx context.Context, before, commits map[string]string) error {
+	var gone, rows []string
+	for _, name := range sortedKeys(before) {
+		if commit, ok := commits[name]; !ok || commit != before[name] {
+			gone = append(gone, quoteText(name))
+		}
 	}
-	rows := make([]string, 0, len(commits))
 	for _, name := range sortedKeys(commits) {
-		rows = append(rows, "("+quoteText(name)+", "+quoteText(commits[name])+")")
+		if commit, ok := before[name]; !ok || commit != commits[name] {
+			rows = append(rows, "("+quoteText(name)+", "+quoteText(commits[name])+")")
+		}
 	}
-	return w.exec(ctx, "INSERT INTO "+bookSchema+".published VALUES "+strings.Join(rows, ", "))
+	for some := range slices.Chunk(gone, noteRows) {
+		if err := w.exec(ctx, "DELETE FROM "+bookSchema+".published WHERE name IN ("+strings.Join(some, ", ")+")"); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(rows, noteRows) {
+		if err := w.exec(ctx, "INSERT INTO "+bookSchema+".published VALUES "+strings.Join(some, ", ")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *catalogWriter) published(n *plan.Node) (publishedNode, bool, error) {
