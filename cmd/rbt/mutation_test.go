@@ -216,12 +216,47 @@ func mutations() []mutation {
 		}, want: with(map[string]string{"base": "source file raw/a.csv changed"}, baseChanged())},
 		{name: "source file added", edit: func(l mutationLab) { l.write("raw/b.csv", "id,v\n7,70\n") },
 			want: with(map[string]string{"base": "source file raw/b.csv added"}, baseChanged())},
+		{name: "source file removed", edit: func(l mutationLab) {
+			if err := os.Rename(l.path("raw/a.csv"), l.path("raw/z.csv")); err != nil {
+				l.t.Fatal(err)
+			}
+		}, want: map[string]string{"base": "source file raw/a.csv removed; source file raw/z.csv added"}},
 		{name: "source declaration", edit: edit("project.yml", "v: BIGINT", "v: INTEGER"),
 			want: with(map[string]string{"base": "declaration of source raw.orders changed"}, baseChanged())},
 		{name: "seed", edit: func(l mutationLab) { l.write("seeds/codes.csv", "code\nb\n") },
 			want: map[string]string{"codes": "seed file changed", "from_codes": "parent codes changed"}},
 		{name: "description", edit: edit("models/base.sql", "the base", "the first")},
 		{name: "tag", edit: edit("models/base.sql", "[daily]", "[hourly]")},
+		{name: "meta and docs", edit: edit("models/base.sql", "tags: [daily]", "tags: [daily]\nmeta: {owner: ann}\ndocs: {show: false}")},
+		{name: "line ends", edit: func(l mutationLab) { l.replace("models/base.sql", "\n", "\r\n") }},
+		{name: "final semicolon", edit: edit("models/from_base.sql", "ref('base') }}", "ref('base') }};")},
+		{name: "tag of config() in the body", edit: edit("models/from_base.sql", "select max", "{{ config(tags=['x']) }}select max")},
+		{name: "path of config() in the body", edit: edit("models/from_base.sql", "select max", "{{ config(path='gold') }}select max"),
+			want: map[string]string{"from_base": "config changed: path"}},
+		{name: "path of a folder's configuration", edit: func(l mutationLab) {
+			l.write("models/marts/from_base.sql", l.read("models/from_base.sql"))
+			if err := os.Remove(l.path("models/from_base.sql")); err != nil {
+				l.t.Fatal(err)
+			}
+			l.write("project.yml", l.read("project.yml")+"folders: {marts: {path: gold}}\n")
+		}, want: map[string]string{"from_base": "config changed: path"}},
+		{name: "moved to another folder", edit: func(l mutationLab) {
+			l.write("models/marts/from_base.sql", l.read("models/from_base.sql"))
+			if err := os.Remove(l.path("models/from_base.sql")); err != nil {
+				l.t.Fatal(err)
+			}
+		}},
+		{name: "declared type", edit: edit("models/alone.sql", "select 1", "---\ncolumns: {x: {type: BIGINT}}\n---\nselect 1"),
+			want: map[string]string{"alone": "config changed: types"}},
+		{name: "contract", edit: edit("models/base.sql", "tags: [daily]", "tags: [daily]\ncontract: false")},
+		{name: "layout", edit: edit("models/alone.sql", "select 1", "---\nlayout: parts\n---\nselect 1"),
+			want: map[string]string{"alone": "published as table before, table in parts now"}},
+		{name: "what is done about drift", edit: edit("models/log.sql", "materialization: incremental", "materialization: incremental\non_schema_change: full_refresh")},
+		{name: "text of an increment", edit: edit("models/log.sql", "where false", "where 1 = 0"), want: map[string]string{"log": "sql changed"}},
+		{name: "parent added", edit: edit("models/alone.sql", "select 1", "-- depends_on: {{ ref('codes') }}\nselect 1"),
+			want: map[string]string{"alone": "parent codes added"}},
+		{name: "test removed", edit: edit("models/base.sql", "{tests: [not_null]}", "{}")},
+		{name: "condition of a test", edit: edit("models/base.sql", "[not_null]", "[{not_null: {where: v > id}}]"), tests: []string{"not_null_base_id__where_v_gt_id"}},
 		{name: "test added", edit: edit("models/base.sql", "[not_null]", "[not_null, unique]"), tests: []string{"unique_base_id"}},
 		{name: "unit test added", edit: edit("models/from_base.sql", "select max",
 			"---\nunit_tests: [{name: largest, given: [{input: ref('base'), rows: [{v: 1}, {v: 3}]}], expect: {rows: [{v: 3}]}}]\n---\nselect max"),
