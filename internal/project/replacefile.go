@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ReplaceFile puts a file of the target folder in place, whole: a reader meets
@@ -24,7 +25,7 @@ func ReplaceFile(path, content string) error {
 
 // ReplaceFileWith is ReplaceFile of a content that is written piece by piece.
 func ReplaceFileWith(path string, write func(io.Writer) error) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	temp, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -57,11 +58,18 @@ func ReadText(path string) (content string, err error) {
 	return b.String(), err
 }
 
+// tempPrefix begins the names of files that are being written.
+const tempPrefix = ".tmp-"
+
+// abandoned is how much older than a file that was just written another must be to
+// be what a killed command left.
+const abandoned = time.Hour
+
 // cacheFiles bounds the files of one prefix: of different targets, variables, lakes.
 const cacheFiles = 4
 
 // KeepCache writes a file of target/cache and removes all but the newest of those
-// whose names have the same prefix.
+// whose names have the same prefix, and what killed commands left there.
 func KeepCache(path, prefix, content string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -69,6 +77,13 @@ func KeepCache(path, prefix, content string) error {
 	}
 	if err := ReplaceFile(path, content); err != nil {
 		return err
+	}
+	now, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // another command cleared the folder
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", path, err)
 	}
 	entries, err := os.ReadDir(dir)
 	type aged struct {
@@ -78,6 +93,9 @@ func KeepCache(path, prefix, content string) error {
 	var others []aged
 	for _, e := range entries {
 		info, infoErr := e.Info()
+		if infoErr == nil && strings.HasPrefix(e.Name(), tempPrefix) && now.ModTime().Sub(info.ModTime()) > abandoned {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // it is tried again next time
+		}
 		if strings.HasPrefix(e.Name(), prefix) && e.Name() != filepath.Base(path) && infoErr == nil {
 			others = append(others, aged{e.Name(), info.ModTime().UnixNano()})
 		}
