@@ -27,7 +27,12 @@ func emptyList() []any    { return []any{} }
 func (e *Engine) manifest(ctx context.Context, g *plan.Graph, inv Invocation) (object, partKeys, error) {
 	p := e.o.Project
 	prints := g.Prints(e.SeedHash)
-	m := manifestWriter{p: p, g: g, prints: prints}
+	m := manifestWriter{p: p, g: g, prints: prints, sums: map[string]string{}}
+	for _, model := range p.Models {
+		if sum, ok := p.TextHash(model); ok {
+			m.sums[model.File] = sum
+		}
+	}
 	parents, children := map[string][]string{}, map[string][]string{}
 	for _, n := range g.Nodes() {
 		parents[n.ID], children[n.ID] = ids(n.Parents), ids(n.Children)
@@ -123,6 +128,7 @@ type manifestWriter struct {
 	p      *project.Project
 	g      *plan.Graph
 	prints map[string]plan.Print
+	sums   map[string]string // of files, as they were loaded
 }
 
 // common holds the keys that every node has.
@@ -131,7 +137,7 @@ func (m manifestWriter) common(id, name, kind, file string, folder []string) obj
 	return object{
 		"database": nil, "schema": "main", "name": name, "resource_type": kind, "package_name": m.p.Name,
 		"path": path.Join(append(append([]string{}, folder...), path.Base(file))...), "original_file_path": file, "unique_id": id, "fqn": append(fqn, name), "alias": name,
-		"checksum": object{"name": "sha256", "checksum": hash(m.text(file))},
+		"checksum": object{"name": "sha256", "checksum": m.checksum(file)},
 		"config":   emptyObject(), "tags": emptyList(), "description": "", "columns": emptyObject(), "meta": emptyObject(), "group": nil,
 		"docs": object{"show": true, "node_color": nil}, "patch_path": nil, "build_path": nil, "unrendered_config": emptyObject(),
 		"created_at": 0, "config_call_dict": emptyObject(), "unrendered_config_call_dict": emptyObject(), "relation_name": nil, "raw_code": "", "doc_blocks": emptyList(),
@@ -162,6 +168,14 @@ func (m manifestWriter) code(o object, raw string, compiled *project.Compiled, r
 func (m manifestWriter) text(file string) string {
 	text, _ := m.p.SourceText(file)
 	return text
+}
+
+// checksum is the hash of a file: as it was loaded, where that is known.
+func (m manifestWriter) checksum(file string) string {
+	if sum, ok := m.sums[file]; ok {
+		return sum
+	}
+	return hash(m.text(file))
 }
 
 // config is a node's configuration with the prints that state: compares.

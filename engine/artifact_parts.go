@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -46,10 +45,10 @@ func (m manifestWriter) partKeyOf(n *plan.Node) partKey {
 	if text == "" {
 		return ""
 	}
-	h := sha256.New()
+	var b []byte
 	write := func(parts ...string) {
 		for _, p := range parts {
-			_, _ = fmt.Fprintf(h, "%d:%s", len(p), p) // a hash never fails to take bytes
+			b = append(binary.AppendUvarint(b, uint64(len(p))), p...)
 		}
 	}
 	write(text, n.ID, n.Name, n.File, m.prints[n.ID].Body, m.prints[n.ID].Configs)
@@ -58,7 +57,8 @@ func (m manifestWriter) partKeyOf(n *plan.Node) partKey {
 		write("test", t.Kind, t.Where)
 		write(t.Columns...)
 	}
-	return partKey(h.Sum(nil)[:partKeyLen])
+	sum := sha256.Sum256(b)
+	return partKey(sum[:partKeyLen])
 }
 
 // knownParts are the entries of the manifest that lies in a target folder, by key.

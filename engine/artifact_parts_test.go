@@ -131,3 +131,37 @@ func TestManifestTakesOver(t *testing.T) {
 		}
 	}
 }
+
+// A file that is edited while a command runs: the manifest tells what was loaded, and
+// so does the next one that takes its entry over.
+func TestManifestOfEditedFile(t *testing.T) {
+	const text = "select 1 as id\n"
+	w := newWorld(t, map[string]string{"models/a.sql": text, "models/b.sql": "\ufeff" + text})
+	target := filepath.Join(w.dir, "target")
+	ctx := context.Background()
+	p, problems := project.Load(ctx, project.Options{Dir: w.dir, TargetPath: target, Program: "p", RecallFrom: 1})
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := Open(ctx, Options{Project: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	g, problems := plan.Load(ctx, p, e.Parser(), plan.Options{Recall: true})
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.SaveRecall(); err != nil {
+		t.Fatal(err)
+	}
+	w.write("models/a.sql", "select 2 as id\n")
+	if err := e.WriteArtifacts(ctx, &plan.Plan{Project: p, Graph: g}, nil, Invocation{}); err != nil {
+		t.Fatal(err)
+	}
+	w.write("models/a.sql", text)
+	manifest, taken := manifestNow(t, w.dir, target, "p")
+	if want := `"checksum":"` + hash(text) + `"`; taken != 2 || strings.Count(manifest, want) != 2 {
+		t.Errorf("%d entries were taken over, and the manifest does not say twice %s:\n%s", taken, want, manifest)
+	}
+}

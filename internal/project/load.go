@@ -57,6 +57,7 @@ type modelFile struct {
 	parsed   bool      // there is a template
 	drawn    *Compiled // what config() was sought in; nil where there is none, or it says nothing of the SQL
 	text     hash      // of the file, where models are recalled
+	plain    bool      // the text begins with no byte order mark
 	recalled bool      // m and tests are what an earlier command made of the same text
 	// unsteady says that something was said about the model, or that what was
 	// loaded depends on the environment or the run.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -50,6 +51,7 @@ type entry struct {
 type keeping struct {
 	file   string
 	text   hash
+	plain  bool   // the text begins with no byte order mark
 	old    string // as the file has it, "" for a new one
 	loaded []byte
 	found  []byte
@@ -187,7 +189,7 @@ func (r *recall) model(mf *modelFile, content string) bool {
 	if r == nil {
 		return false
 	}
-	mf.text = sha256.Sum256([]byte(content))
+	mf.text, mf.plain = sha256.Sum256([]byte(content)), !strings.HasPrefix(content, bom)
 	e, ok := r.entries[mf.rel]
 	if !ok || e.text != mf.text {
 		return false
@@ -239,9 +241,9 @@ func (l *loader) keepModels() {
 	for _, mf := range l.models {
 		switch {
 		case mf.recalled:
-			r.kept[mf.m] = &keeping{file: mf.rel, text: mf.text, old: r.entries[mf.rel].said}
+			r.kept[mf.m] = &keeping{file: mf.rel, text: mf.text, plain: mf.plain, old: r.entries[mf.rel].said}
 		case mf.keepable():
-			r.kept[mf.m] = &keeping{file: mf.rel, text: mf.text}
+			r.kept[mf.m] = &keeping{file: mf.rel, text: mf.text, plain: mf.plain}
 		}
 	}
 	each(len(l.models), func(i int) {
@@ -303,6 +305,16 @@ func (p *Project) Keep(m *Model, found Found, renderings ...*Compiled) {
 	if b, err := appendValue(nil, reflect.ValueOf(found)); err == nil {
 		k.found = b
 	}
+}
+
+// TextHash gives the SHA-256 of a model's file as it was when the project was loaded,
+// in hex digits; false where it is not known without reading the file again.
+func (p *Project) TextHash(m *Model) (string, bool) {
+	k := p.keeping(m)
+	if k == nil || !k.plain {
+		return "", false
+	}
+	return hex.EncodeToString(k.text[:]), true
 }
 
 // RecallKey is equal for two commands only where a model and its compiled text are
