@@ -240,8 +240,9 @@ func (c *checker) source(ctx context.Context, s *session, n *plan.Node) error {
 	if err != nil {
 		// Without files only the declared columns are known, and the run will say
 		// that files are missing.
-		if len(n.Source.Columns) == 0 {
-			return nil
+		untyped := slices.ContainsFunc(n.Source.Columns, func(c project.Column) bool { return c.Type == "" })
+		if len(n.Source.Columns) == 0 || untyped && n.Source.Format != "csv" {
+			return nil // a csv has text where nothing is declared; others say it themselves
 		}
 		if n.Source.ExtraColumns == "keep" {
 			c.mu.Lock()

@@ -312,12 +312,12 @@ func (r report) details(res *engine.Result, c palette) string {
 			r.test(&b, t, "what is published does not pass; nothing was built", c)
 		}
 	}
-	alike := map[string]int{} // tests of what was never published, by what is said of them
+	alike := map[string]int{} // tests that could not be asked, by what is said of them
 	for _, t := range res.Tests {
-		alike[unpublished(t)]++
+		alike[unasked(t)]++
 	}
 	for _, t := range res.Tests {
-		what := unpublished(t)
+		what := unasked(t)
 		switch n := alike[what]; {
 		case told[t.ID] || n == 0:
 		case what != "" && n > 1:
@@ -333,14 +333,18 @@ func (r report) details(res *engine.Result, c palette) string {
 	return b.String()
 }
 
-// unpublished is what is said of a test that could not be asked because something
-// was never published: the same of all tests of that. "" of all other tests.
-func unpublished(t *engine.TestResult) string {
+// unasked is what is said of a test that could not be asked, the same of all tests
+// that one thing keeps from being: a model that was never published, a source that
+// cannot be read. "" of all other tests.
+func unasked(t *engine.TestResult) string {
 	var d diag.Diagnostic
-	if t.Status != engine.StatusError || !errors.As(t.Err, &d) || d.Code != diag.SQLUnknownTable {
+	if t.Status != engine.StatusError || !errors.As(t.Err, &d) {
 		return ""
 	}
-	return d.Msg
+	if d.Code == diag.SQLUnknownTable {
+		return d.Msg // each is told at its own place
+	}
+	return d.Error()
 }
 
 // test explains a test that did not pass. late is what is said of one that looked
