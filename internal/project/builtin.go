@@ -107,3 +107,38 @@ func (r *rendering) library() *jinja.Library {
 
 // overrideGlobal names the global that holds the value of the i-th override.
 func overrideGlobal(i int) string { return fmt.Sprintf("__override_%d", i) }
+
+// isBuiltin reports whether a place is in rbt's own macros, which no user can mend.
+func isBuiltin(pos diag.Pos) bool { return strings.HasPrefix(pos.File, builtinPrefix) }
+
+// ownSpans gives the text that rbt's own macros made the place at which a file of
+// the user calls them.
+func ownSpans(spans []jinja.Span) {
+	for i, s := range spans {
+		if !isBuiltin(s.Pos) {
+			continue
+		}
+		if at := slices.IndexFunc(s.Callers, func(c diag.Pos) bool { return !isBuiltin(c) }); at >= 0 {
+			spans[i].Literal, spans[i].Pos, spans[i].Callers = false, s.Callers[at], s.Callers[at+1:]
+		}
+	}
+}
+
+// ownPlaces gives problems inside rbt's own macros the place at which a file of the
+// user calls them; what it calls is named instead.
+func ownPlaces(list diag.List) diag.List {
+	for i, d := range list {
+		at := slices.IndexFunc(d.Notes, func(n diag.Note) bool { return !isBuiltin(n.Pos) && !n.Pos.IsZero() })
+		if !isBuiltin(d.Pos) || at < 0 {
+			continue
+		}
+		rest, ok := strings.CutPrefix(d.Notes[at].Msg, "macro '")
+		called, _, _ := strings.Cut(rest, "'")
+		if ok && !strings.Contains(d.Msg, called) {
+			d.Msg = called + "(): " + d.Msg
+		}
+		d.Pos, d.Width, d.Notes = d.Notes[at].Pos, 0, d.Notes[at+1:]
+		list[i] = d
+	}
+	return list
+}

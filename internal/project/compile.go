@@ -91,8 +91,9 @@ func (p *Project) CompileText(ctx context.Context, file, text string, line int, 
 func (r *rendering) compile(ctx context.Context, t *jinja.Template) (*Compiled, diag.List) {
 	res, err := r.render(ctx, t)
 	if err != nil {
-		return nil, r.p.masked(r.p.packageHints(asList(err, diag.Pos{File: t.File()})))
+		return nil, r.p.masked(r.p.packageHints(ownPlaces(asList(err, diag.Pos{File: t.File()}))))
 	}
+	ownSpans(res.Spans)
 	return r.compiled(res), nil
 }
 
