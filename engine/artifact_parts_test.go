@@ -14,10 +14,8 @@ import (
 	"rbt/internal/project"
 )
 
-// manifestNow loads a project, with what earlier commands kept or without it, writes
-// its artifacts and gives the manifest without what differs from command to command,
-// and how many models were not rendered for it.
-func manifestNow(t *testing.T, dir, target, program string) (manifest string, taken int) {
+// recalling loads a project with what earlier commands kept; "" for program is without.
+func recalling(t *testing.T, dir, target, program string) (*Engine, *plan.Graph) {
 	t.Helper()
 	ctx := context.Background()
 	p, problems := project.Load(ctx, project.Options{Dir: dir, TargetPath: target, Program: program, RecallFrom: 1})
@@ -28,7 +26,7 @@ func manifestNow(t *testing.T, dir, target, program string) (manifest string, ta
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
+	t.Cleanup(func() { _ = e.Close() })
 	g, problems := plan.Load(ctx, p, e.Parser(), plan.Options{Recall: true})
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
@@ -36,7 +34,16 @@ func manifestNow(t *testing.T, dir, target, program string) (manifest string, ta
 	if err := p.SaveRecall(); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.WriteArtifacts(ctx, &plan.Plan{Project: p, Graph: g}, nil, Invocation{ID: "i", Command: "run"}); err != nil {
+	return e, g
+}
+
+// manifestNow loads a project, with what earlier commands kept or without it, writes
+// its artifacts and gives the manifest without what differs from command to command,
+// and how many models were not rendered for it.
+func manifestNow(t *testing.T, dir, target, program string) (manifest string, taken int) {
+	t.Helper()
+	e, g := recalling(t, dir, target, program)
+	if err := e.WriteArtifacts(context.Background(), &plan.Plan{Graph: g}, nil, Invocation{ID: "i", Command: "run"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range g.Nodes() {
@@ -138,25 +145,9 @@ func TestManifestOfEditedFile(t *testing.T) {
 	const text = "select 1 as id\n"
 	w := newWorld(t, map[string]string{"models/a.sql": text, "models/b.sql": "\ufeff" + text})
 	target := filepath.Join(w.dir, "target")
-	ctx := context.Background()
-	p, problems := project.Load(ctx, project.Options{Dir: w.dir, TargetPath: target, Program: "p", RecallFrom: 1})
-	if err := problems.Err(); err != nil {
-		t.Fatal(err)
-	}
-	e, err := Open(ctx, Options{Project: p})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	g, problems := plan.Load(ctx, p, e.Parser(), plan.Options{Recall: true})
-	if err := problems.Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.SaveRecall(); err != nil {
-		t.Fatal(err)
-	}
+	e, g := recalling(t, w.dir, target, "p")
 	w.write("models/a.sql", "select 2 as id\n")
-	if err := e.WriteArtifacts(ctx, &plan.Plan{Project: p, Graph: g}, nil, Invocation{}); err != nil {
+	if err := e.WriteArtifacts(context.Background(), &plan.Plan{Graph: g}, nil, Invocation{}); err != nil {
 		t.Fatal(err)
 	}
 	w.write("models/a.sql", text)
