@@ -295,6 +295,8 @@ func TestEqualValues(t *testing.T) {
 		{"STRUCT(a DOUBLE)", "{'a': NULL}", "{'a': 0}", "*{'a': NULL}*"},
 		{"STRUCT(name VARCHAR, amount DECIMAL(9,2), note VARCHAR)", "{'name': 'somebody', 'amount': 1.5, 'note': 'long'}", "{'name': 'somebody', 'amount': 1.25, 'note': 'long'}",
 			"{'name': somebody, 'amount': *1.50*, 'note': long}"},
+		{"STRUCT(name VARCHAR, n INTEGER, m MAP(VARCHAR, INTEGER))", "{'name': 'somebody', 'n': 3, 'm': map {'b': 1, 'a': 2}}", "{'name': 'somebody', 'n': 2, 'm': map {'a': 2, 'b': 1}}",
+			"{'name': somebody, 'n': *3*, 'm': {a=2, b=1}}"},
 		{"VARCHAR[]", "['a', 'b']", "['a, b']", "*[a, b]*"},
 		{"VARCHAR[]", "[NULL]", "['NULL']", "*[NULL]*"},
 		{"VARCHAR", "NULL", "'NULL'", "*NULL*"},

@@ -74,7 +74,7 @@ func equalValue(e string, t *typeTree, depth int) string {
 			return fmt.Sprintf("list_transform(%s, lambda %s: %s)", e, v, each)
 		}
 	case t.value != nil:
-		return fmt.Sprintf("list_sort(list_transform(map_entries(%s), lambda %s: struct_pack(key := %s, value := %s)))",
+		return fmt.Sprintf("map_from_entries(list_sort(list_transform(map_entries(%s), lambda %s: struct_pack(key := %s, value := %s))))",
 			e, v, equalValue(v+".key", treeOf(t.key), depth+1), equalValue(v+".value", t.value, depth+1))
 	case len(t.names) > 0:
 		fields, changed := make([]string, len(t.names)), false
@@ -101,13 +101,14 @@ const longText = 24
 func (v unitValue) marked(other unitValue) string {
 	text, than := v.shown(), other.shown()
 	if norm.NFC.String(text) == norm.NFC.String(than) { // nobody could see the difference
-		text, than = strconv.QuoteToASCII(text), strconv.QuoteToASCII(than)
+		return "*" + strconv.QuoteToASCII(text) + "*"
 	}
 	if v.null || other.null || utf8.RuneCountInString(text) <= longText && utf8.RuneCountInString(than) <= longText {
 		return "*" + text + "*"
 	}
-	start, end := differing([]rune(text), []rune(than))
-	runes := []rune(text)
+	// That keys stand in another order is nothing that differs.
+	runes := []rune(v.equal)
+	start, end := differing(runes, []rune(other.equal))
 	return string(runes[:start]) + "*" + string(runes[start:end]) + "*" + string(runes[end:])
 }
 
