@@ -107,6 +107,7 @@ func (e *Engine) WriteArtifacts(ctx context.Context, p *plan.Plan, r *Result, in
 // manifest keys says which entries a later one may take over.
 func (e *Engine) writeDocuments(ctx context.Context, documents map[string]any, keys partKeys) (err error) {
 	dir := e.o.Project.TargetDir
+	defer func() { err = TargetProblem(err) }()
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("make target folder: %w", err)
 	}
@@ -125,7 +126,7 @@ func (e *Engine) writeDocuments(ctx context.Context, documents map[string]any, k
 			return e.encodeMasked(w, documents[name], &place)
 		})
 		if err != nil {
-			return fmt.Errorf("encode %s: %w", name, err)
+			return err // names the file
 		}
 		if place.sum != nil {
 			place.save(dir)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/gofrs/flock"
 
@@ -47,11 +48,27 @@ func claimTempFolder(path string) (*tempFolder, error) {
 }
 
 func tempProblem(err error) error {
-	d := diag.Errorf(diag.OwnFolder, diag.Pos{}, "%v", err)
-	if hint := lake.FaultHint(err.Error()); hint != "" {
-		return d.WithHint("%s", hint)
+	return ownFolderProblem(err, "the SQL engine keeps there what does not fit into memory: remove what is in the way, or name another folder with --target-path")
+}
+
+// TargetProblem makes a diagnostic of what the system refuses in the target folder.
+// An error of another kind, and one that is a diagnostic already, is given back as
+// it is.
+func TargetProblem(err error) error {
+	var refused syscall.Errno
+	var told diag.Diagnostic
+	if !errors.As(err, &refused) || errors.As(err, &told) {
+		return err
 	}
-	return d.WithHint("the SQL engine keeps there what does not fit into memory: remove what is in the way, or name another folder with --target-path")
+	return ownFolderProblem(err, "remove what is in the way, or name another folder with --target-path")
+}
+
+// ownFolderProblem is hint where the cause is none of the system's known ones.
+func ownFolderProblem(err error, hint string) diag.Diagnostic {
+	if known := lake.FaultHint(err.Error()); known != "" {
+		hint = known
+	}
+	return diag.Errorf(diag.OwnFolder, diag.Pos{}, "%v", err).WithHint("%s", hint)
 }
 
 // sweepTempFolders removes the folders whose process is gone, as far as it can:

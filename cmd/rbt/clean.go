@@ -11,6 +11,9 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"rbt/engine"
+	"rbt/internal/diag"
 )
 
 func newCleanCommand(sys *system) commandSpec {
@@ -54,7 +57,7 @@ func runClean(ctx context.Context, sys *system, o commonOptions) error {
 		return nil
 	}
 	if err != nil {
-		return w.fail(fmt.Errorf("read folder %s: %w", dir, err))
+		return w.fail(engine.TargetProblem(fmt.Errorf("read folder %s: %w", dir, err)))
 	}
 	var others []string
 	for _, e := range entries {
@@ -63,15 +66,16 @@ func runClean(ctx context.Context, sys *system, o commonOptions) error {
 		}
 	}
 	if len(others) > 0 {
-		return w.fail(fmt.Errorf("%s holds what rbt did not write (%s); nothing is removed", dir, strings.Join(others, ", ")))
+		return w.fail(diag.Errorf(diag.OwnFolder, diag.Pos{}, "%s holds what rbt did not write (%s); nothing is removed", dir, shorten(others, 8)).
+			WithHint("move that away first, or remove the folder by hand"))
 	}
 	for _, e := range entries {
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return w.fail(fmt.Errorf("remove %s: %w", filepath.Join(dir, e.Name()), err))
+			return w.fail(engine.TargetProblem(fmt.Errorf("remove %s: %w", filepath.Join(dir, e.Name()), err)))
 		}
 	}
 	if err := os.Remove(dir); err != nil {
-		return w.fail(fmt.Errorf("remove %s: %w", dir, err))
+		return w.fail(engine.TargetProblem(fmt.Errorf("remove %s: %w", dir, err)))
 	}
 	if !w.o.quiet {
 		_, err = fmt.Fprintf(w.out, "Removed %s\n", w.sys.shown(dir))

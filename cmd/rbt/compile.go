@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
+	"rbt/engine"
 	"rbt/internal/diag"
 	"rbt/internal/lake"
 	"rbt/internal/plan"
@@ -163,7 +164,7 @@ func (s *session) writeCompiled(selection plan.Selection, state *lake.State, pri
 		}
 	}
 	if err := s.writeTexts(written, state); err != nil {
-		return s.fail(err)
+		return s.fail(engine.TargetProblem(err))
 	}
 	if len(open) > 0 && !s.o.quiet {
 		s.tell(fmt.Sprintf("What the templates of %s ask the database is settled when they run; here every query gave nothing.", shorten(open, 8)))

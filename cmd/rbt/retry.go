@@ -85,7 +85,11 @@ func runRetry(ctx context.Context, sys *system, o retryOptions) error {
 			WithHint("rbt run writes it; rbt clean removes it"))
 	}
 	if err != nil {
-		return first.fail(err)
+		if told := engine.TargetProblem(err); isDiagnostic(told) {
+			return first.fail(told)
+		}
+		return first.fail(diag.Errorf(diag.RetryRefused, diag.Pos{}, "what the last run did cannot be known: %s", err).
+			WithHint("rbt run writes it anew"))
 	}
 	if masked, _ := last.Args["vars_masked"].([]any); len(masked) > 0 {
 		return first.fail(diag.Errorf(diag.RetryRefused, diag.Pos{}, "the last run was told a secret in %v, and secrets are not kept", masked[0]).

@@ -102,7 +102,7 @@ const (
 	IncrementalMove Code = "RBT5011" // an incremental model whose folder changed
 	IncrementalBase Code = "RBT5012" // an increment over something that is no longer published
 	PublishFault    Code = "RBT5013" // the file system refused a step of a publish
-	OwnFolder       Code = "RBT5014" // a folder or file that rbt keeps for itself cannot be made or used
+	OwnFolder       Code = "RBT5014" // a folder or file that rbt keeps for itself cannot be made, used or removed
 )
 
 // Assertions.

@@ -67,7 +67,8 @@ func Open(root string, fsys FS) (*Lake, error) {
 	}
 	root = filepath.Clean(root)
 	if info, err := fsys.Stat(root); err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("open lake %s: it is a file", root)
+		return nil, diag.Errorf(diag.OwnFolder, diag.Pos{}, "open lake %s: it is a file", root).
+			WithHint("move it away, or name another folder (`lake:` or a target in project.yml)")
 	}
 	for dir := filepath.Dir(root); ; dir = filepath.Dir(dir) {
 		if _, err := fsys.Stat(filepath.Join(dir, filepath.FromSlash(stateDir))); err == nil {
