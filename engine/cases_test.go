@@ -168,7 +168,7 @@ func TestBadSettingStopsTheRun(t *testing.T) {
 		"models/m.sql": "select 1 as x",
 	})
 	_, err := w.do(command{})
-	if want := `project.yml: engine.settings: DuckDB has no setting "integer_divison" [RBT4011]`; err == nil || err.Error() != want {
+	if want := `project.yml:2:21: engine.settings: DuckDB has no setting "integer_divison" [RBT4011]`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -93,7 +93,7 @@ func (d *database) configure(ctx context.Context, cfg project.Engine) error {
 	if err := d.limitMemory(ctx, cfg.MemoryLimit); err != nil {
 		return err
 	}
-	return d.applySettings(ctx, cfg.Settings)
+	return d.applySettings(ctx, cfg)
 }
 
 // limitMemory sets the memory limit. DuckDB takes sizes only; a percentage is
@@ -138,8 +138,8 @@ func settingProblem(key, msg, hint string) error {
 
 // applySettings sets what the project says under engine.settings, in the order
 // of names.
-func (d *database) applySettings(ctx context.Context, settings map[string]string) error {
-	if len(settings) == 0 {
+func (d *database) applySettings(ctx context.Context, cfg project.Engine) error {
+	if len(cfg.Settings) == 0 {
 		return nil
 	}
 	known := map[string]bool{}
@@ -159,8 +159,11 @@ func (d *database) applySettings(ctx context.Context, settings map[string]string
 		return fmt.Errorf("list the engine's settings: %w", plainError(err))
 	}
 	var problems diag.List
-	for _, name := range sortedKeys(settings) {
-		if p := d.applySetting(ctx, name, settings[name], known); p != nil {
+	for _, name := range sortedKeys(cfg.Settings) {
+		if p := d.applySetting(ctx, name, cfg.Settings[name], known); p != nil {
+			if at, ok := cfg.SettingPlaces[name]; ok {
+				p.Pos = at
+			}
 			problems = append(problems, *p)
 		}
 	}

@@ -89,7 +89,7 @@ func parseTables(ctx context.Context, d *database, st statement) (plan.Tables, e
 	var text string
 	query := "SELECT CAST(json_serialize_sql(" + quoteText(st.text) + ") AS VARCHAR)"
 	if err := d.db.QueryRowContext(ctx, query).Scan(&text); err != nil {
-		return plan.Tables{}, fmt.Errorf("parse a query: %w", plainError(err))
+		return plan.Tables{}, parseProblem(parseEngineError(err))
 	}
 	var tree struct {
 		Error      bool
@@ -120,6 +120,15 @@ func parseTables(ctx context.Context, d *database, st statement) (plan.Tables, e
 	w := treeWalk{seen: map[plan.TableName]bool{}}
 	w.walk(tree.Statements[0], nil)
 	return w.result(), nil
+}
+
+// parseProblem is what the engine says where it cannot even look at a text, which
+// is no fault of the text.
+func parseProblem(e *EngineError) error {
+	if code := codeOf(e); code == diag.EngineResource {
+		return &sqlProblem{code: code, msg: "the SQL engine cannot read this query: " + messageOf(e), hint: hintOf(e)}
+	}
+	return fmt.Errorf("parse a query: %w", e)
 }
 
 // treeJSON makes JSON of a tree as the engine writes it: it writes a constant that

@@ -59,7 +59,7 @@ type text struct {
 func (r *reader) look(c *project.Compiled) (text, diag.List) {
 	scan, err := r.parser.Scan(c.SQL)
 	if err != nil {
-		return text{}, diag.List{placed(c, err)}
+		return text{}, placed(c, err)
 	}
 	found := text{normalized: scan.Normalized, volatile: scan.Volatile, noModel: scan.NoModel}
 	if found.normalized == "" {
@@ -71,7 +71,7 @@ func (r *reader) look(c *project.Compiled) (text, diag.List) {
 	bare := withoutRelations(c)
 	scan, err = r.parser.Scan(bare)
 	if err != nil {
-		return text{}, diag.List{placed(c, err)}
+		return text{}, placed(c, err)
 	}
 	hits := r.hits(scan.Identifiers)
 	if len(hits) == 0 {
@@ -80,7 +80,7 @@ func (r *reader) look(c *project.Compiled) (text, diag.List) {
 	tables, err := r.parser.Tables(bare)
 	switch {
 	case err != nil:
-		return text{}, diag.List{placed(c, err)}
+		return text{}, placed(c, err)
 	case tables.Refused:
 		return text{}, diag.List{refused(c, hits[0], scan.Identifiers[hits[0]])}
 	}
@@ -227,11 +227,15 @@ func (r *reader) readsThis(name string, c *project.Compiled) diag.List {
 }
 
 // placed gives an error about rendered SQL the place in the user's file that
-// made that part of the text.
-func placed(c *project.Compiled, err error) diag.Diagnostic {
+// made that part of the text. What has its places already keeps them.
+func placed(c *project.Compiled, err error) diag.List {
+	var told diag.List
 	var d diag.Diagnostic
-	if errors.As(err, &d) {
-		return d
+	switch {
+	case errors.As(err, &told):
+		return told
+	case errors.As(err, &d):
+		return diag.List{d}
 	}
 	var at interface {
 		SQLOffset() int
@@ -239,14 +243,14 @@ func placed(c *project.Compiled, err error) diag.Diagnostic {
 	}
 	if !errors.As(err, &at) {
 		pos, _, _ := c.Result.Locate(0)
-		return diag.Errorf(diag.SQLSyntax, diag.Pos{File: pos.File}, "%v", err)
+		return diag.List{diag.Errorf(diag.SQLSyntax, diag.Pos{File: pos.File}, "%v", err)}
 	}
 	pos, callers, _ := c.Result.Locate(at.SQLOffset())
 	d = at.SQLDiagnostic(pos)
 	for _, caller := range callers {
 		d = d.WithNote(caller, "called here")
 	}
-	return d
+	return diag.List{d}
 }
 
 func refused(c *project.Compiled, name string, offset int) diag.Diagnostic {

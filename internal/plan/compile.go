@@ -167,7 +167,7 @@ func (c *compiler) rendering(ctx context.Context, n *Node, incremental bool) (re
 	n.Refs = slices.Concat(n.Refs, compiled.Refs, found.refs)
 	n.Volatile = cmp.Or(n.Volatile, compiled.Volatile, found.volatile)
 	if found.noModel != nil {
-		more = append(more, placed(compiled, found.noModel))
+		more = append(more, placed(compiled, found.noModel)...)
 	}
 	if compiled.This && !n.incremental() {
 		more = append(more, c.reader.readsThis(n.Name, compiled)...)

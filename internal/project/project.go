@@ -95,12 +95,13 @@ func (p *Project) TargetLake(target string) (string, bool) {
 // Engine is the `engine:` block. Threads counts nodes built at once,
 // DuckDBThreads the threads of the engine; 0 leaves the choice to rbt.
 // MemoryLimit is as DuckDB takes it ("80%", "4GB"). Settings are DuckDB
-// settings by name.
+// settings by name, SettingPlaces where each is said, for messages.
 type Engine struct {
 	Threads       int
 	DuckDBThreads int
 	MemoryLimit   string
 	Settings      map[string]string
+	SettingPlaces map[string]diag.Pos
 }
 
 // Model is one SQL file with the effective configuration: folder defaults,

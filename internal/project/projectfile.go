@@ -380,6 +380,12 @@ func (l *loader) readEngine(f fields, p *Project, inForce bool) {
 		Threads: e.integer("threads", 0), DuckDBThreads: e.integer("duckdb_threads", 0),
 		MemoryLimit: e.text("memory_limit"), Settings: e.textMap("settings"),
 	}
+	for _, s := range e.entries("settings") {
+		if p.Engine.SettingPlaces == nil {
+			p.Engine.SettingPlaces = map[string]diag.Pos{}
+		}
+		p.Engine.SettingPlaces[s.name] = f.d.pos(s.key)
+	}
 	if p.Engine.MemoryLimit == "" {
 		p.Engine.MemoryLimit = "80%"
 	} else if problem := sizeProblem(p.Engine.MemoryLimit); problem != "" {
