@@ -92,6 +92,31 @@ func (t *typeTree) without(other *typeTree, at string) (paths []string, rest str
 	return paths, "STRUCT(" + strings.Join(parts, ", ") + ")"
 }
 
+// types gives the types of the fields of a struct, and whether they have no names,
+// as those of row() have none: then what treeOf took for names are the types.
+func (t *typeTree) types() (fields []*typeTree, unnamed bool) {
+	if !slices.ContainsFunc(t.fields, func(f *typeTree) bool { return f.text == "" }) {
+		return t.fields, false
+	}
+	args, _ := typeArguments(t.text, "STRUCT")
+	for _, a := range args {
+		fields = append(fields, treeOf(a))
+	}
+	return fields, true
+}
+
+// unnamed reports whether a struct whose fields have no names lies in the type.
+func (t *typeTree) unnamed() bool {
+	switch {
+	case t.elem != nil:
+		return t.elem.unnamed()
+	case t.value != nil:
+		return treeOf(t.key).unnamed() || t.value.unnamed()
+	}
+	fields, unnamed := t.types()
+	return unnamed || slices.ContainsFunc(fields, (*typeTree).unnamed)
+}
+
 // wholeDigit is a type with the same values whose decimals have a digit before the
 // point: of DECIMAL(1,1) DuckDB 1.5.6 prints .1, which no JSON reader takes. A
 // decimal of 38 digits has no room for one more.
@@ -104,9 +129,6 @@ func (t *typeTree) wholeDigit() string {
 	case len(t.names) > 0:
 		parts := make([]string, len(t.names))
 		for i, name := range t.names {
-			if t.fields[i].text == "" {
-				return t.text // made by row()
-			}
 			parts[i] = quoteIdent(name) + " " + t.fields[i].wholeDigit()
 		}
 		return "STRUCT(" + strings.Join(parts, ", ") + ")"
@@ -118,25 +140,75 @@ func (t *typeTree) wholeDigit() string {
 	return t.text
 }
 
-// shownAs is an expression of a type, and its type, whose text is that of its
-// values with a digit before the point of every decimal.
+// shownAs is an expression of a type, and its type, whose text, as textOf gives it,
+// is that of its values with a digit before the point of every decimal.
 func shownAs(e, typ string) (shown, as string) {
 	if !strings.Contains(typ, "DECIMAL(") {
 		return e, typ
 	}
-	as = treeOf(typ).wholeDigit()
-	if as == typ {
+	tree := treeOf(typ)
+	if tree.unnamed() {
+		return e, typ // no cast can name that type
+	}
+	if as = tree.wholeDigit(); as == typ {
 		return e, typ
 	}
 	return "CAST(" + e + " AS " + as + ")", as
 }
 
-// textOf is the text of a value. Where its type is a decimal with no room for a
-// digit before the point, the text gets one.
+// textOf is the text of a value. Where its type holds decimals with no room for a
+// digit before the point, their text gets one.
 func textOf(e, typ string) string {
-	text := "CAST(" + e + " AS VARCHAR)"
-	if m := decimalType.FindStringSubmatch(typ); m != nil && m[1] == m[2] && m[1] != "" {
-		return "regexp_replace(" + text + `, '^(-?)\.', '\10.')`
+	if strings.Contains(typ, "DECIMAL(") {
+		e = treeOf(typ).decimalsAsText(e, 0)
 	}
-	return text
+	return "CAST(" + e + " AS VARCHAR)"
+}
+
+// decimalsAsText is an expression with the values of e in which decimals that are
+// printed without a digit before the point are texts that have one; e itself where
+// there are none. depth tells the variables of nested lists apart.
+func (t *typeTree) decimalsAsText(e string, depth int) string {
+	variable := fmt.Sprintf("d%d", depth)
+	each := func(list, value string) string { return "list_transform(" + list + ", lambda " + variable + ": " + value + ")" }
+	switch {
+	case t.elem != nil:
+		if value := t.elem.decimalsAsText(variable, depth+1); value != variable {
+			return each(e, value)
+		}
+	case t.value != nil:
+		k, v := variable+".key", variable+".value"
+		if key, value := treeOf(t.key).decimalsAsText(k, depth+1), t.value.decimalsAsText(v, depth+1); key != k || value != v {
+			return "CASE WHEN " + e + " IS NOT NULL THEN map_from_entries(" + each("map_entries("+e+")", "{k: "+key+", v: "+value+"}") + ") END"
+		}
+	case len(t.names) > 0:
+		return t.fieldsAsText(e, depth)
+	default:
+		if m := decimalType.FindStringSubmatch(t.text); m != nil && m[1] == m[2] && m[1] != "" {
+			return "regexp_replace(CAST(" + e + ` AS VARCHAR), '^(-?)\.', '\10.')`
+		}
+	}
+	return e
+}
+
+// fieldsAsText is decimalsAsText of a struct.
+func (t *typeTree) fieldsAsText(e string, depth int) string {
+	fields, unnamed := t.types()
+	parts, same := make([]string, len(fields)), true
+	for i, f := range fields {
+		value := fmt.Sprintf("struct_extract_at(%s, %d)", e, i+1)
+		parts[i] = f.decimalsAsText(value, depth+1)
+		same = same && parts[i] == value
+		if !unnamed {
+			parts[i] = quoteIdent(t.names[i]) + " := " + parts[i]
+		}
+	}
+	if same {
+		return e
+	}
+	made := "struct_pack"
+	if unnamed {
+		made = "row"
+	}
+	return "CASE WHEN " + e + " IS NOT NULL THEN " + made + "(" + strings.Join(parts, ", ") + ") END"
 }
