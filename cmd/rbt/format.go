@@ -92,11 +92,29 @@ func writeCSV(w io.Writer, set rowSet) error {
 	return err
 }
 
+// onlyNames gives columns names of which no two are one, as the SQL engine does for
+// what a subquery gives: a, a_1, a_2, past names that other columns have.
+func onlyNames(columns []string) []string {
+	taken := make(map[string]bool, len(columns))
+	for _, c := range columns {
+		taken[c] = true
+	}
+	names, next := make([]string, len(columns)), map[string]int{}
+	for i, c := range columns {
+		n := next[c]
+		for names[i] = c; n > 0 && taken[names[i]]; n++ {
+			names[i] = fmt.Sprintf("%s_%d", c, n)
+		}
+		taken[names[i]], next[c] = true, max(n, 1)
+	}
+	return names
+}
+
 // writeJSONRows writes a list of objects, one a line, keys in the order of the
-// columns.
+// columns, no key twice.
 func writeJSONRows(w io.Writer, set rowSet) error {
 	keys := make([]string, len(set.columns))
-	for i, c := range set.columns {
+	for i, c := range onlyNames(set.columns) {
 		k, err := json.Marshal(c)
 		if err != nil {
 			return fmt.Errorf("encode column %q: %w", c, err)

@@ -103,3 +103,21 @@ func TestWriteRowsRoundTrip(t *testing.T) {
 		}
 	})
 }
+
+// Columns keep their names but for those that came before.
+func TestOnlyNames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		columns := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "a_1", "a_1_1", "a_2", "A", ""}), 0, 9).Draw(t, "columns")
+		names := onlyNames(columns)
+		seen, came := map[string]bool{}, map[string]bool{}
+		for i, name := range names {
+			if seen[name] {
+				t.Fatalf("%q of %q stands twice in %q", name, columns, names)
+			}
+			if !came[columns[i]] && name != columns[i] || !strings.HasPrefix(name, columns[i]) {
+				t.Fatalf("%q became %q among %q", columns[i], name, names)
+			}
+			seen[name], came[columns[i]] = true, true
+		}
+	})
+}

@@ -22,8 +22,9 @@ func newShowCommand(sys *system) commandSpec {
 		Command: &cli.Command{
 			Name: "show", Usage: "print rows of a model or of a query, without publishing",
 			Description: `Runs the SQL of one model, or of --inline, over what is published, and prints its rows exactly:
-decimals, large integers, times and nested values as the engine writes them. A run beside it does
-not disturb it: it reads one version of everything.`,
+decimals, large integers, times and nested values as the engine writes them. In JSON the second of
+two columns called a is a_1. A run beside it does not disturb it: it reads one version of
+everything.`,
 			Flags: flags([]cli.Flag{
 				wordsFlag{&cli.StringSliceFlag{Name: "select", Aliases: []string{"s"}, Usage: "the model, seed, source, or output of an ingest: `NAME`"}},
 				&cli.StringFlag{Name: "inline", Usage: "the query: `SQL`"},
