@@ -425,10 +425,12 @@ func (w *jsonWriter) list(self any, list []any, depth int) error {
 		w.b.WriteString("[]")
 		return nil
 	}
-	if err := w.enter(self); self != nil && err != nil {
-		return err
+	if self != nil {
+		if err := w.enter(self); err != nil {
+			return err
+		}
+		defer w.leave()
 	}
-	defer w.leave()
 	w.b.WriteByte('[')
 	for i, v := range list {
 		if i > 0 {

@@ -125,6 +125,10 @@ func filterLast(c *filterCall) (any, error) {
 	if err == nil && !ok {
 		return c.empty("it has no last item"), nil
 	}
+	if s, ok := v.(string); ok {
+		// Safe text stays safe when it is read from its end, not from its beginning.
+		return like(c.in, s), err
+	}
 	return v, err
 }
 
