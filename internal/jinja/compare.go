@@ -76,8 +76,8 @@ func (r *run) equalDepth(a, b any, depth int) (bool, error) {
 	if isNumber(a) && isNumber(b) {
 		return compareNumbers(a, b) == 0, nil
 	}
-	if s, ok := text(a); ok {
-		t, same := text(b)
+	if s, ok := named(a); ok {
+		t, same := named(b)
 		return same && s == t, nil
 	}
 	if c, ok := orderHost(a, b); ok {

@@ -11,6 +11,23 @@ type Operand interface {
 	Order(other any) (c int, ok bool)
 }
 
+// Named is an Object that counts as what it prints: it is equal to text, and to
+// another one, that prints alike, and stands for that text as a key and where a
+// list that holds it is printed.
+type Named interface {
+	Object
+	// Named does nothing; it tells this kind of value from others.
+	Named()
+}
+
+// named gives the characters of text and of a Named value.
+func named(v any) (string, bool) {
+	if o, ok := v.(Named); ok {
+		return o.String(), true
+	}
+	return text(v)
+}
+
 // Sequence is an Object that has items by their place, as rows of a query do.
 type Sequence interface {
 	Object

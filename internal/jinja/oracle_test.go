@@ -48,6 +48,8 @@ type relation struct{ schema, name string }
 
 func (r relation) String() string { return `"` + r.schema + `"."` + r.name + `"` }
 
+func (r relation) Named() {}
+
 func (r relation) Attr(name string) (any, bool) {
 	switch name {
 	case "schema":

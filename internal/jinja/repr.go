@@ -183,6 +183,9 @@ func (r *run) reprHost(b *strings.Builder, v any) error {
 			"the filter '%s' gives a sequence that is made while it is read and has no text", v.name)
 	case Func, builtin, *method:
 		return failHint(diag.TemplateType, "a call has parentheses", "a function has no text: call it")
+	case Named:
+		b.WriteString(reprString(v.String()))
+		return nil
 	case Object:
 		b.WriteString(v.String())
 		return nil

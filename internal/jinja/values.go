@@ -440,6 +440,8 @@ func hashKey(key any) (any, error) {
 		return nil, fail(diag.TemplateType, "%s cannot be a key, because it can change", typeName(key))
 	case *macroValue, *generator, rangeValue, *loopValue:
 		return k, nil
+	case Named:
+		return k.String(), nil
 	case Object:
 		if comparable_(k) {
 			return k, nil

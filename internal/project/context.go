@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -71,7 +72,10 @@ func (p *Project) baseGlobals() map[string]any {
 func (r *rendering) options() jinja.Options {
 	g := map[string]any{
 		"run_started_at": &clock{r: r},
-		"invocation_id":  &invocation{r: r},
+		"invocation_id": jinja.Lazy(func() any {
+			r.volatile = cmp.Or(r.volatile, "invocation_id")
+			return r.o.InvocationID
+		}),
 		// What a template does only when it runs is not known before.
 		"execute": jinja.Lazy(func() any {
 			r.queried = true
@@ -101,6 +105,9 @@ type Relation struct {
 
 // String gives the relation as SQL takes it.
 func (r *Relation) String() string { return quoteName(r.Schema) + "." + quoteName(r.Name) }
+
+// Named makes relations of one name equal.
+func (r *Relation) Named() {}
 
 // Attr gives the parts of the name, unquoted.
 func (r *Relation) Attr(name string) (any, bool) {

@@ -62,6 +62,13 @@ func TestContext(t *testing.T) {
 		{"execute", "{{ execute }}", "False"},
 		{"run_started_at", "{{ run_started_at }} {{ run_started_at.strftime('%Y-%m-%d') }}", "2026-03-04 05:06:07.000008+00:00 2026-03-04"},
 		{"invocation_id", "{{ invocation_id }}", "abc"},
+		{"invocation_id is text", "{{ invocation_id[:2] }}{{ invocation_id.replace('a', '-') }}{{ invocation_id | length }}", "ab-bc3"},
+		{"relations of one name are equal", `{{ ref('base') == ref('BASE') }} {{ ref('base') in [ref('base')] }} {{ ref('base') == '"main"."base"' }} ` +
+			`{{ '"main"."base"' == ref('base') }} {{ ref('base') == ref('Upper') }} {{ ref('base') != this }} {{ this == source('raw', 'orders') }} {{ ref('base') == none }}`,
+			"True True True True False False False False"},
+		{"relations as keys", `{% set d = {ref('base'): 1} %}{{ d[ref('base')] }} {{ d['"main"."base"'] }} {{ [ref('base'), ref('base'), this] | unique | list | length }} ` +
+			`{{ {'"main"."base"': 2}[ref('base')] }}`, "1 1 1 2"},
+		{"relations in a list", "{{ [ref('base')] }} {{ (ref('base'), 1) }}", `['"main"."base"'] ('"main"."base"', 1)`},
 		{"zip", "{% for a, b in zip([1, 2, 3], ['x', 'y']) %}{{ a }}{{ b }};{% endfor %}", "1x;2y;"},
 		{"set", "{{ set([3, 1, 3, 2]) | list }}", "[3, 1, 2]"},
 		{"tojson", `{{ tojson({'b': [1, none, true], 'a': 'é"'}) }}`, `{"b": [1, null, true], "a": "\u00e9\""}`},

@@ -184,20 +184,6 @@ func (c *clock) Attr(name string) (any, bool) {
 	return c.touch().Attr(name)
 }
 
-// invocation is invocation_id.
-type invocation struct{ r *rendering }
-
-// String gives the id.
-func (i *invocation) String() string {
-	if i.r.volatile == "" {
-		i.r.volatile = "invocation_id"
-	}
-	return i.r.o.InvocationID
-}
-
-// Attr gives nothing: the id is text.
-func (i *invocation) Attr(string) (any, bool) { return nil, false }
-
 func adapterObject() *object {
 	return &object{name: "adapter", attrs: map[string]any{
 		"quote": jinja.Func(func(c *jinja.Call) (any, error) {
