@@ -39,7 +39,7 @@ func randomColumns() []randomColumn {
 		{"UHUGEINT", append([]string{"340282366920938463463374607431768211455", "340282366920938463463374607431768211454"}, small...), []string{"0", "1", "0.5"}, []string{"1"}},
 		{"DECIMAL(9,2)", []string{"0.00", "0.50", "1.00", "1.50", "-0.01", "9999999.99"}, []string{"0", "0.5", "1.505", "-0.01", "99999999999"}, []string{"0.5", "1", "99999999"}},
 		{"DECIMAL(38,0)", append([]string{"99999999999999999999999999999999999999", "-99999999999999999999999999999999999999"}, small...), []string{"0", "0.5", "-1e40", "99999999999999999999999999999999999999"}, []string{"1", "1e40"}},
-		{"DOUBLE", []string{"0.0", "-0.0", "0.5", "1.0", "1.5", "nan", "inf", "-inf", "1e+308"}, []string{"0", "-0", "1", "0.1", "1e308"}, []string{"0.5", "1"}},
+		{"DOUBLE", []string{"0.0", "-0.0", "0.5", "1.0", "1.5", "nan", "inf", "-inf", "1e+308", "9007199254740992.0"}, []string{"0", "-0", "1", "0.1", "1e308"}, []string{"0.5", "1"}},
 		{"FLOAT", []string{"0.0", "-0.0", "0.5", "1.0", "nan", "inf", "-inf"}, []string{"0", "1", "0.5"}, []string{"0.5"}},
 		{"VARCHAR", []string{"", "a", "A", "it's", `q"q`, "é", "e\u0301", "null", "NULL", "007", "7", "1.5", "a\nb", "--x", "日本", "%", `\`, "a;b", "$1", "2024-01-01"},
 			[]string{"", "a", "é", "007", "z", "it's", `q"q`}, nil},
@@ -508,4 +508,51 @@ func (n naive) rowCounts(rt *rapid.T, add addCase) {
 		return
 	}
 	add("row_count", args, nil, int64(b2i(wrong)), int64(rows)).parent = fmt.Sprintf("range(%d)", others)
+}
+
+// TestEveryBoundAndKey asks about all values of each type at once, with every bound
+// of its ranges, and every key of each type that its relationships may have: what
+// random draws meet seldom.
+func TestEveryBoundAndKey(t *testing.T) {
+	ctx := context.Background()
+	s := testSession(t)
+	all := randomColumns()
+	for _, v := range all {
+		n := naive{randomTable: randomTable{v: v, w: all[0]}}
+		for i := range v.values {
+			n.rows = append(n.rows, [3]cell{&v.values[i]})
+		}
+		n.data = n.rows
+		table := relationName("main", "all of "+v.typ)
+		if err := s.Exec(ctx, "CREATE TABLE "+table+" AS FROM "+n.sql()); err != nil {
+			t.Fatal(err)
+		}
+		ask := func(test project.Test, parent, field string, want int64) {
+			t.Helper()
+			test.Node, test.Columns = "data", []string{"v"}
+			built, err := genericCheck(&test, subject{from: table, columns: n.columns(), field: field}, parent, clock)
+			if err != nil {
+				t.Errorf("%s of %s: %v", test.Kind, v.typ, err)
+			} else if failures, _ := counted(t, s, built, 0); failures != want {
+				t.Errorf("%s of %s: %d violations, want %d\n%s", test.Kind, v.typ, failures, want, built.Rows)
+			}
+		}
+		for _, bound := range v.bounds {
+			order := func(text string) int { return compareCells(v.typ, text, n.as(bound)) }
+			for _, exclusive := range []bool{false, true} {
+				below, _ := n.column(func(text string) bool { return text == "nan" || order(text) < 0 || exclusive && order(text) == 0 })
+				above, _ := n.column(func(text string) bool { return order(text) > 0 || exclusive && order(text) == 0 })
+				ask(project.Test{Kind: "range", Args: project.TestArgs{Min: &bound, ExclusiveMin: exclusive}}, "", "", below)
+				ask(project.Test{Kind: "range", Args: project.TestArgs{Max: &bound, ExclusiveMax: exclusive}}, "", "", above)
+			}
+		}
+		for _, typ := range n.comparable() {
+			other := all[slices.IndexFunc(all, func(c randomColumn) bool { return c.typ == typ })]
+			for _, key := range other.values {
+				want, _ := n.column(func(text string) bool { return !n.refers(text, key, typ) })
+				parent := "(SELECT CAST(" + quoteText(key) + " AS " + typ + ") AS v)"
+				ask(project.Test{Kind: "relationships", Args: project.TestArgs{To: "parent", Field: "v"}}, parent, typ, want)
+			}
+		}
+	}
 }

@@ -223,7 +223,7 @@ func viewOverPivot(n *plan.Node) error {
 
 func notPublished(n *plan.Node) error {
 	return diag.Errorf(diag.SQLUnknownTable, diag.Pos{File: n.File}, "%s has never been published", n.Name).
-		WithHint("build it first, or select it together with what reads it: -s +name")
+		WithHint("build it first: rbt run -s +%s", n.Name)
 }
 
 // refsOf finds what the SQL of a published view reads, which may differ from

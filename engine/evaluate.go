@@ -84,6 +84,9 @@ func (r *run) evaluate(ctx context.Context, open opener, t *project.Test, part *
 			}
 			result.Status, result.Err = StatusError, q.explain(err)
 		}
+		if part != nil { // its staged file is gone when the SQL is read
+			result.SQL = strings.ReplaceAll(result.SQL, part.from, relationName(q.about()))
+		}
 		// What cannot be pinned may have been published anew while it was read.
 		if again = r.reader != nil && r.reader.changed(q.reads); again {
 			r.catalog.forgetAll(q.reads)
@@ -458,8 +461,8 @@ func (q *asking) sample(ctx context.Context, c check) error {
 		row := make([]string, len(v))
 		for i := range v {
 			row[i] = "NULL"
-			if text, ok := v[i].(string); ok {
-				row[i] = text
+			if text, ok := v[i].(string); ok { // masked here: what is shown may be cut within a secret
+				row[i] = q.run.e.o.Project.Mask(text)
 			}
 		}
 		q.result.Sample = append(q.result.Sample, row)

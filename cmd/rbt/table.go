@@ -5,6 +5,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/width"
+
+	"rbt/engine"
 )
 
 // textTable lays out a header and rows in columns. Control characters are
@@ -40,6 +42,26 @@ func textTable(columns []string, rows [][]string) string {
 		}
 	}
 	return b.String()
+}
+
+// maxSampleCell is the width of a value of a violating row, in terminal cells.
+const maxSampleCell = 80
+
+// sampleShown is the sample of a test as it is printed: of a long value how it
+// begins, so that a document in a column does not hide the other columns. A unit
+// test shows what differs, which its rows have cut out already.
+func sampleShown(t *engine.TestResult) [][]string {
+	if t.Kind == "unit_test" {
+		return t.Sample
+	}
+	rows := make([][]string, len(t.Sample))
+	for i, row := range t.Sample {
+		rows[i] = make([]string, len(row))
+		for k, cell := range row {
+			rows[i][k] = fit(printable(cell), maxSampleCell)
+		}
+	}
+	return rows
 }
 
 func writeRow(b *strings.Builder, cells []string, widths []int) {

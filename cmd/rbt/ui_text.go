@@ -374,7 +374,7 @@ func (r report) test(b *strings.Builder, t *engine.TestResult, late string, c pa
 			fmt.Fprintf(b, "  expected: %s\n", printable(t.Expected))
 		}
 		fmt.Fprintf(b, "  got%s\n", gotText(t))
-		b.WriteString(indent(textTable(t.Columns, t.Sample), "    "))
+		b.WriteString(indent(textTable(t.Columns, sampleShown(t)), "    "))
 	}
 	for _, kept := range []struct{ what, path string }{{"compiled SQL", t.Compiled}, {"failing rows", t.Stored}} {
 		if kept.path != "" {

@@ -241,7 +241,7 @@ func (f fields) common(t *Test) bool {
 	t.Name = strings.TrimSpace(f.text("name"))
 	if n := f.node("name"); n != nil {
 		if problem := nameProblem(t.Name); problem != "" {
-			f.d.bad(n, "%s", problem)
+			f.d.bad(n, "%q cannot be the name of a test: %s", t.Name, problem)
 			t.Name = ""
 		}
 	}
