@@ -29,8 +29,10 @@ const (
 	partsPrefix = "manifest-"
 	partsFile   = partsPrefix + "parts"
 	// partsMagic counts up with the form of the file; what an entry holds is told by
-	// the program, which is part of every key.
-	partsMagic = "rbt manifest 1\n"
+	// the program, which is part of every key. Behind it stand the hash of the
+	// manifest, the records, and the hash of both: a place that was damaged would be
+	// taken over into every later manifest.
+	partsMagic = "rbt manifest 2\n"
 	partKeyLen = 16
 	// partRecord is the length of what is said of an entry: key, place, length.
 	partRecord = partKeyLen + 8 + 8
@@ -67,7 +69,11 @@ type knownParts map[partKey]string
 func readParts(targetDir string) knownParts {
 	index, err := project.ReadText(filepath.Join(targetDir, "cache", partsFile))
 	body, ok := strings.CutPrefix(index, partsMagic)
-	if err != nil || !ok || len(body) < sha256.Size || (len(body)-sha256.Size)%partRecord != 0 {
+	if err != nil || !ok || len(body) < 2*sha256.Size || (len(body)-2*sha256.Size)%partRecord != 0 {
+		return nil
+	}
+	body, sum := body[:len(body)-sha256.Size], body[len(body)-sha256.Size:]
+	if want := sha256.Sum256([]byte(body)); sum != string(want[:]) {
 		return nil
 	}
 	manifest, err := project.ReadText(filepath.Join(targetDir, ManifestFile))
@@ -115,6 +121,8 @@ func (p *partPlaces) part(id string, at int64, length int) {
 // save writes where the parts lie. What cannot be written costs the next command
 // time.
 func (p *partPlaces) save(targetDir string) {
-	content := slices.Concat([]byte(partsMagic), p.sum.Sum(nil), p.records)
+	body := slices.Concat(p.sum.Sum(nil), p.records)
+	sum := sha256.Sum256(body)
+	content := slices.Concat([]byte(partsMagic), body, sum[:])
 	_ = project.KeepCache(filepath.Join(targetDir, "cache", partsFile), partsPrefix, string(content))
 }

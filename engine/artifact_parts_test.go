@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -122,6 +123,18 @@ func TestManifestTakesOver(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, 0},
+		{"again", nil, 3},
+		{"a place was changed", func(t *testing.T) {
+			content, err := os.ReadFile(index)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content[len(partsMagic)+sha256.Size+partKeyLen] ^= 1
+			if err := os.WriteFile(index, content, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}, 0},
+		{"again", nil, 3},
 		{"the cache is gone", func(t *testing.T) { _ = os.RemoveAll(filepath.Join(target, "cache")) }, 0},
 		{"again", nil, 3},
 	} {

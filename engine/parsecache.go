@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -59,7 +60,7 @@ func parseKey(text string) string {
 
 func (c *answers[T]) path() string {
 	sum := sha256.Sum256([]byte(c.versions))
-	return filepath.Join(c.dir, c.prefix+hex.EncodeToString(sum[:8])+".json")
+	return filepath.Join(c.dir, c.prefix+hex.EncodeToString(sum[:8]))
 }
 
 func (c *answers[T]) get(key string) (T, bool) {
@@ -81,16 +82,21 @@ func (c *answers[T]) load() {
 	}
 	c.loaded, c.entries = true, map[string]T{}
 	content, err := os.ReadFile(c.path())
-	if err != nil {
+	if err != nil || len(content) < sha256.Size {
+		return
+	}
+	sum, text := content[:sha256.Size], content[sha256.Size:]
+	if want := sha256.Sum256(text); !bytes.Equal(sum, want[:]) {
 		return
 	}
 	entries := map[string]T{}
-	if json.Unmarshal(content, &entries) == nil {
+	if json.Unmarshal(text, &entries) == nil {
 		c.entries = entries
 	}
 }
 
-// save writes what is new, and drops most of what nobody asked for.
+// save writes what is new, and drops most of what nobody asked for. The file is a
+// hash of the JSON behind it: a damaged answer would be one that nobody gave.
 func (c *answers[T]) save() error {
 	if !c.changed {
 		return nil
@@ -108,14 +114,15 @@ func (c *answers[T]) save() error {
 			kept[key] = text
 		}
 	}
-	content, err := json.Marshal(kept)
+	text, err := json.Marshal(kept)
 	if err != nil {
 		return err
 	}
+	sum := sha256.Sum256(text)
 	if err := os.MkdirAll(c.dir, 0o777); err != nil {
 		return err
 	}
-	if err := project.ReplaceFile(c.path(), string(content)); err != nil {
+	if err := project.ReplaceFile(c.path(), string(sum[:])+string(text)); err != nil {
 		return err
 	}
 	c.changed = false

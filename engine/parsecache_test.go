@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,10 +45,22 @@ func TestParseCache(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Errorf("%d files of the cache, want that of one version: %v", len(files), err)
 	}
-	if err := os.WriteFile(other.path(), []byte("{"), 0o666); err != nil {
+	content, err := os.ReadFile(other.path())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := newParseCache(dir, "v2", mask).get(parseKey("select 3")); ok {
-		t.Error("a damaged cache was believed")
+	damaged := map[string][]byte{"short": []byte("{"), "cut off": content[:len(content)-1]}
+	for i := range content {
+		changed := slices.Clone(content)
+		changed[i] ^= 1
+		damaged[fmt.Sprintf("changed at %d", i)] = changed
+	}
+	for what, content := range damaged {
+		if err := os.WriteFile(other.path(), content, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := newParseCache(dir, "v2", mask).get(parseKey("select 3")); ok {
+			t.Errorf("a damaged cache was believed: %s", what)
+		}
 	}
 }
