@@ -60,7 +60,7 @@ func (b *builder) build(ctx context.Context) (commit func() error, err error) {
 	target := materialize.Target{
 		Lake: b.run.e.o.Lake, Name: n.Name, Folder: folder, Form: form, RunID: b.run.o.InvocationID,
 		Fingerprint: b.decision.Fingerprint, Inputs: b.decision.Inputs, TestsHash: b.run.gateHashes(b.step).text(),
-		HasReaders: len(n.Children) > 0, Append: b.appending, FullRefresh: b.run.o.FullRefresh, FailedDir: b.run.failedDir(), Now: b.run.e.o.Now,
+		HasReaders: len(n.Children) > 0, Greatest: greatestOf, Append: b.appending, FullRefresh: b.run.o.FullRefresh, FailedDir: b.run.failedDir(), Now: b.run.e.o.Now,
 	}
 	if b.volatile != "" {
 		target.Volatile = &b.volatile

@@ -31,6 +31,7 @@ type catalog struct {
 
 	// sources of Parquet files as they were described before; nil for none.
 	sources map[*plan.Node]*foreseenSource
+	recalls *schemas // columns of the files of sources; nil where none are remembered
 
 	schemaMu sync.Mutex
 	schemas  map[string]bool // made in the engine, in lower case
@@ -277,6 +278,7 @@ func (c *catalog) defineSource(ctx context.Context, s *session, r *relation) err
 	if err != nil {
 		return err
 	}
+	table.schemas = c.recalls
 	query := ""
 	if known := c.sources[r.node]; known.still(table) {
 		table, query = known.table, known.query

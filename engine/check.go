@@ -237,6 +237,9 @@ func (c *checker) source(ctx context.Context, s *session, n *plan.Node) error {
 	if err == nil && c.during != nil && len(table.files) > foreseenFiles {
 		return nil
 	}
+	if err == nil {
+		table.schemas = c.e.schemas
+	}
 	if err != nil {
 		// Without files only the declared columns are known, and the run will say
 		// that files are missing.

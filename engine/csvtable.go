@@ -30,6 +30,7 @@ type fileTable struct {
 	origin map[string]string
 	// asStored are the columns that stand in every Parquet file as they are read.
 	asStored map[string]bool
+	schemas  *schemas // of Parquet files, from one command to the next; nil where none are remembered
 }
 
 // csvGroup is a number of files that one read_csv reads: equal header, equal

@@ -47,6 +47,8 @@ const defaultGrace = 2 * time.Second
 type Engine struct {
 	o      Options
 	parser *parser
+	// schemas of the Parquet files of sources, from one command to the next.
+	schemas *schemas
 
 	mu     sync.Mutex
 	db     *database
@@ -75,6 +77,7 @@ func Open(_ context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{o: o}
 	e.parser = &parser{open: e.database, cache: newParseCache(o.Project.TargetDir, o.Version, o.Project.Mask)}
+	e.schemas = newSchemas(o.Project, o.Version, o.Now)
 	return e, nil
 }
 
@@ -85,6 +88,7 @@ func (e *Engine) Close() error {
 	defer e.mu.Unlock()
 	e.closed = true
 	e.parser.close()
+	e.schemas.close()
 	if e.db == nil || e.stuck {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 
 // Most increments ask for the greatest value of a column of what is published, and
 // the engine opens every part to answer: that is what an append costs more with each
-// part. The footers of the parts say it, for a third of that; so where the tokens show
-// that a query in parentheses wants nothing but greatest values, it is asked of one row
+// part. The receipt says it, else the footers of the parts do, for a third of that; so
+// where the tokens show that a query in parentheses wants nothing but greatest values, it is asked of one row
 // that holds them. Whatever the engine says against that, it is asked again about the
 // text itself.
 
@@ -34,7 +34,7 @@ func (b *builder) greatest(st statement) *inPlace {
 		return nil
 	}
 	o := pub.receipt.Outputs[0]
-	row, ok := greatestRow(pub.files(o.Relation), o.Columns, asked)
+	row, ok := greatestRow(o.GreatestValues(), pub.files(o.Relation), o.Columns, asked)
 	if !ok {
 		return nil
 	}
@@ -102,31 +102,49 @@ func (s statement) greatestAsked(i int) (columns []string, ok bool) {
 }
 
 // greatestRow is a query of one row with the greatest values of columns of files, or
-// with NULL where a column has none; false where the footers do not tell.
-func greatestRow(files []string, columns []lake.Column, asked []string) (string, bool) {
-	var list []string
-	var wanted []lake.Column
+// with NULL where a column has none; false where neither what is known already nor the
+// footers tell them.
+func greatestRow(known map[string]string, files []string, columns []lake.Column, asked []string) (string, bool) {
+	var wanted, unknown []lake.Column
 	for _, name := range asked {
 		at := slices.IndexFunc(columns, func(c lake.Column) bool { return strings.EqualFold(c.Name, name) })
-		if at < 0 || greatestValue(columns[at].Type, new(big.Int)) == "" {
+		if at < 0 {
 			return "", false
 		}
 		wanted = append(wanted, columns[at])
+		if _, ok := known[columns[at].Name]; !ok {
+			unknown = append(unknown, columns[at])
+		}
 	}
-	values, ok := greatestOf(files, wanted)
-	if !ok {
-		return "", false
+	var read map[string]string
+	if len(unknown) > 0 {
+		read = greatestOf(files, unknown)
 	}
-	for i, c := range wanted {
-		value := "NULL"
-		if values[i] != nil {
-			if value = greatestValue(c.Type, values[i]); value == "" {
-				return "", false
-			}
+	var list []string
+	for _, c := range wanted {
+		digits, ok := known[c.Name]
+		if !ok {
+			digits, ok = read[c.Name]
+		}
+		value := greatestText(c.Type, digits)
+		if !ok || value == "" {
+			return "", false
 		}
 		list = append(list, "CAST("+value+" AS "+c.Type+") AS "+quoteIdent(c.Name))
 	}
 	return "SELECT " + strings.Join(list, ", "), true
+}
+
+// greatestText writes a value as greatestValue does, or NULL where there are no digits.
+func greatestText(typ, digits string) string {
+	if digits == "" {
+		return "NULL"
+	}
+	n, ok := new(big.Int).SetString(digits, 10)
+	if !ok {
+		return ""
+	}
+	return greatestValue(typ, n)
 }
 
 // greatestValue writes the value of a type that Parquet keeps as this number; "" of
@@ -150,22 +168,38 @@ func greatestValue(typ string, n *big.Int) string {
 	return ""
 }
 
-// greatestOf gives the greatest values of columns over files, nil of a column that has
-// none; false where a footer does not say it for certain.
-func greatestOf(files []string, columns []lake.Column) ([]*big.Int, bool) {
+// greatestOf gives the greatest values of those columns over files of which the footers
+// say it for certain: the digits of the number that Parquet keeps, "" of a column that
+// holds nothing but NULLs.
+func greatestOf(files []string, columns []lake.Column) map[string]string {
 	values := make([]*big.Int, len(columns))
+	sure := make([]bool, len(columns))
+	for i, c := range columns {
+		sure[i] = len(files) > 0 && greatestValue(c.Type, new(big.Int)) != ""
+	}
 	for _, file := range files {
+		if !slices.Contains(sure, true) {
+			return nil
+		}
 		meta, err := readParquetFooter(file)
 		if err != nil || !strings.HasPrefix(meta.GetCreatedBy()+" ", "DuckDB version "+mapping.LibraryVersion()+" ") {
-			return nil, false
+			return nil
 		}
 		for i, c := range columns {
-			if !greatestIn(meta, c, &values[i]) {
-				return nil, false
-			}
+			sure[i] = sure[i] && greatestIn(meta, c, &values[i])
 		}
 	}
-	return values, len(files) > 0
+	out := map[string]string{}
+	for i, c := range columns {
+		switch {
+		case !sure[i]:
+		case values[i] == nil:
+			out[c.Name] = ""
+		default:
+			out[c.Name] = values[i].String()
+		}
+	}
+	return out
 }
 
 // greatestIn raises a value to the greatest of a column of one file.

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,7 +93,7 @@ func TestGreatestRow(t *testing.T) {
 		}
 		for i, k := range kinds {
 			c := lake.Column{Name: fmt.Sprintf("c%d", i), Type: k.typ}
-			row, known := greatestRow(files, []lake.Column{c}, []string{"C" + c.Name[1:]})
+			row, known := greatestRow(nil, files, []lake.Column{c}, []string{"C" + c.Name[1:]})
 			if known != k.known && (k.known || i != 11 && i != 13) { // infinity may be missing
 				t.Errorf("%v rows of %s: known %t, want %t", rows, k.expr, known, k.known)
 			}
@@ -106,6 +108,14 @@ func TestGreatestRow(t *testing.T) {
 			if got := ask("(" + row + ")"); got != want {
 				t.Errorf("%v rows of %s:\n got %s\nwant %s", rows, k.expr, got, want)
 			}
+			// What is known of each file gives the same without a look at any.
+			sum := greatestOf(files[:1], []lake.Column{c})
+			for f := range files[1:] {
+				sum = lake.GreaterOf(sum, greatestOf(files[f+1:f+2], []lake.Column{c}))
+			}
+			if remembered, known := greatestRow(sum, nil, []lake.Column{c}, []string{c.Name}); !known || remembered != row {
+				t.Errorf("%v rows of %s:\n one by one %s\nof all %s", rows, k.expr, remembered, row)
+			}
 		}
 	}
 }
@@ -119,14 +129,14 @@ func TestGreatestOfOthers(t *testing.T) {
 	}
 	columns := []lake.Column{{Name: "a", Type: "INTEGER"}, {Name: "s.x", Type: "INTEGER"}, {Name: "d", Type: "TIMESTAMP"}, {Name: "gone", Type: "BIGINT"}}
 	for name, want := range map[string]bool{"a": true, "s.x": false, "d": false, "gone": false, "other": false} {
-		if _, known := greatestRow([]string{path}, columns, []string{name}); known != want {
+		if _, known := greatestRow(nil, []string{path}, columns, []string{name}); known != want {
 			t.Errorf("%s: known %t, want %t", name, known, want)
 		}
 	}
-	if _, known := greatestRow(nil, columns, []string{"a"}); known {
+	if _, known := greatestRow(nil, nil, columns, []string{"a"}); known {
 		t.Error("the greatest of no file is known")
 	}
-	if _, known := greatestRow([]string{path, path + ".gone"}, columns, []string{"a"}); known {
+	if _, known := greatestRow(nil, []string{path, path + ".gone"}, columns, []string{"a"}); known {
 		t.Error("the greatest over a file that is gone is known")
 	}
 }
@@ -164,5 +174,90 @@ func TestIncrementAsksFooters(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestIncrementAsksReceipt: the receipt tells the greatest values, as long as it is
+// about the parts that the manifest lists; without it the parts do.
+func TestIncrementAsksReceipt(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"project.yml":  "name: shop\nsources: [{name: raw, tables: [{name: s, path: s.csv, columns: {k: BIGINT, v: VARCHAR}}]}]\n",
+		"models/m.sql": "---\nmaterialization: incremental\n---\nselect k, v from {{ source('raw', 's') }}\n{% if is_incremental() %} where k > (select max(k) from {{ this }}) {% endif %}",
+	})
+	read := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(w.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	load := func(rows string) {
+		t.Helper()
+		w.write("s.csv", "k,v\n"+rows)
+		w.must(command{})
+	}
+	holds := func(want ...string) {
+		t.Helper()
+		var m struct{ Parts []string }
+		if err := json.Unmarshal([]byte(read("lake/m.parts/_rbt_manifest.json")), &m); err != nil {
+			t.Fatal(err)
+		}
+		var files []string
+		for _, part := range m.Parts {
+			files = append(files, quoteText("LAKE/m.parts/"+part))
+		}
+		got := w.rows("select k || ' ' || v as row from read_parquet([" + strings.Join(files, ", ") + "]) order by 1")
+		if diff := cmp.Diff(append([]string{"row"}, want...), got); diff != "" {
+			t.Errorf("rows (-want +got):\n%s", diff)
+		}
+	}
+	greatest := func() map[string]string { return w.receipt("m").Outputs[0].Greatest.Values }
+	edit := func(name, old, now string) {
+		t.Helper()
+		text := read(name)
+		if !strings.Contains(text, old) {
+			t.Fatalf("%s does not contain %s:\n%s", name, old, text)
+		}
+		w.write(name, strings.Replace(text, old, now, 1))
+	}
+	const receipt, manifest = "lake/.rbt/state/m.json", "lake/m.parts/_rbt_manifest.json"
+
+	load("1,a\n2,b\n")
+	load("2,b\n5,c\n")
+	if diff := cmp.Diff(map[string]string{"k": "5"}, greatest()); diff != "" {
+		t.Errorf("greatest values (-want +got):\n%s", diff)
+	}
+	// Nothing new: the values stay, and so do those of the parts.
+	load("4,x\n5,c\n")
+	holds("1 a", "2 b", "5 c")
+	// It is the receipt that is asked.
+	edit(receipt, `"k":"5"`, `"k":"3"`)
+	load("3,x\n4,d\n5,c\n")
+	holds("1 a", "2 b", "4 d", "5 c", "5 c")
+	// Of other parts than the receipt is about the parts are asked.
+	var m map[string]any
+	if err := json.Unmarshal([]byte(read(manifest)), &m); err != nil {
+		t.Fatal(err)
+	}
+	m["parts"], m["total_rows"] = m["parts"].([]any)[:1], 2
+	edited, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(manifest, string(edited))
+	load("2,b\n3,e\n")
+	holds("1 a", "2 b", "3 e")
+	if diff := cmp.Diff(map[string]string{"k": "3"}, greatest()); diff != "" {
+		t.Errorf("greatest values of other parts (-want +got):\n%s", diff)
+	}
+	// A receipt of before says nothing.
+	text := read(receipt)
+	at := strings.Index(text, `"greatest"`)
+	w.write(receipt, text[:at]+strings.Replace(text[at:], `"greatest"`, `"unknown"`, 1))
+	load("3,e\n7,f\n")
+	holds("1 a", "2 b", "3 e", "7 f")
+	if diff := cmp.Diff(map[string]string{"k": "7"}, greatest()); diff != "" {
+		t.Errorf("greatest values after a receipt without (-want +got):\n%s", diff)
 	}
 }

@@ -55,6 +55,7 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, o RunOptions) (_ *Result
 	}
 	defer func() { err = errors.Join(err, pins.Close()) }()
 	r.catalog = newCatalog(e.o.Project, p.Graph, e.parser, r.publishedNode)
+	r.catalog.recalls = e.schemas
 	defer func() { err = errors.Join(err, r.widened(ctx)) }()
 	return r.do(ctx)
 }
@@ -70,6 +71,7 @@ func (e *Engine) Test(ctx context.Context, p *plan.Plan, o RunOptions) (_ *Resul
 	r.reader = e.newReader(o.DeferLake)
 	defer func() { err = errors.Join(err, r.reader.close()) }()
 	r.catalog = newCatalog(e.o.Project, p.Graph, e.parser, r.reader.published)
+	r.catalog.recalls = e.schemas
 	return r.do(ctx)
 }
 

@@ -124,12 +124,29 @@ type parquetKind struct {
 
 // parquetKinds describes every file, those with one schema together. A file whose
 // footer has the schema of one before it is not shown to the engine: opening a
-// footer costs a tenth of that, and a folder may hold thousands of files.
+// footer costs a tenth of that, and a folder may hold thousands of files. One that is
+// remembered is not opened at all.
 func (t *fileTable) parquetKinds(ctx context.Context, s *session) ([]*parquetKind, error) {
 	var kinds []*parquetKind
 	at, byFooter := map[string]*parquetKind{}, map[string]*parquetKind{}
 	var problems diag.List
-	for _, f := range t.files {
+	kindOf := func(columns []lake.Column) *parquetKind {
+		key := fmt.Sprint(columns)
+		k := at[key]
+		if k == nil {
+			k = &parquetKind{columns: columns}
+			at[key] = k
+			kinds = append(kinds, k)
+		}
+		return k
+	}
+	recalled := t.schemas.recall(t.name, t.files)
+	for i, f := range t.files {
+		if columns, ok := recalled.of(i); ok {
+			k := kindOf(columns)
+			k.files = append(k.files, f)
+			continue
+		}
 		footer := ""
 		if len(t.files) > 1 {
 			footer = parquetSchema(f)
@@ -146,17 +163,14 @@ func (t *fileTable) parquetKinds(ctx context.Context, s *session) ([]*parquetKin
 			problems = append(problems, t.problem(diag.SourceValue, f, 0, "cannot be read as Parquet: %s", t.without(f, err)))
 			continue
 		}
-		key := fmt.Sprint(columns)
-		k := at[key]
-		if k == nil {
-			k = &parquetKind{columns: columns}
-			at[key] = k
-			kinds = append(kinds, k)
-		}
+		k := kindOf(columns)
 		if footer != "" {
 			byFooter[footer] = k
 		}
 		k.files = append(k.files, f)
+	}
+	if len(problems) == 0 {
+		t.schemas.keep(t.name, t.files, recalled, kinds)
 	}
 	return kinds, problems.Err()
 }

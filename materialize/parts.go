@@ -79,10 +79,32 @@ func (p *publication) commitParts(staged Staged, done *Published) error {
 		outputs[0].Files = append(outputs[0].Files,
 			lake.File{Path: path.Join(p.place.Path(), part), Bytes: m.PartInfo[part].Bytes, Commit: m.PartInfo[part].Commit})
 	}
+	outputs[0].Greatest = lake.NewGreatest(outputs[0].Files, p.greatest(o))
 	r := p.receipt(p.id, outputs)
 	r.NextPart = m.NextPart
 	done.Receipt, done.Manifest = r, m
 	return p.lake.CommitManifest(moves, p.place, m, r)
+}
+
+// greatest gives the greatest values over what is staged and what stays. Of that they
+// are known, unless an earlier version published it.
+func (p *publication) greatest(o StagedOutput) map[string]string {
+	if p.Greatest == nil || p.Form != lake.FormIncremental {
+		return nil
+	}
+	files := make([]string, len(o.Files))
+	for i, f := range o.Files {
+		files[i] = f.Path
+	}
+	values := p.Greatest(files, o.Columns)
+	if len(o.Kept) == 0 {
+		return values
+	}
+	kept := p.previous.Receipt.Outputs[0].GreatestValues()
+	if kept == nil {
+		kept = p.Greatest(o.Kept, o.Columns)
+	}
+	return lake.GreaterOf(kept, values)
 }
 
 // manifest starts the new manifest: the published one for an increment, an

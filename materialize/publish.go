@@ -41,6 +41,11 @@ type Target struct {
 	// where its content stays.
 	HasReaders bool
 
+	// Greatest gives what is certain of the greatest values of columns over Parquet
+	// files, by column, as lake.Greatest keeps them; it is asked of the parts of an
+	// incremental node. May be nil.
+	Greatest func(files []string, columns []lake.Column) map[string]string
+
 	// FailedDir is where staged files go whose audit failed, as <name>.staged; ""
 	// removes them.
 	FailedDir string

@@ -273,7 +273,7 @@ func outputsOf(c candidate, m *Manifest, recorded []Output) []Output {
 	if m.Strategy != StrategyIngest {
 		o := Output{Relation: c.name, Rows: m.TotalRows, Columns: m.Columns}
 		if len(recorded) == 1 {
-			o.Relation, o.ContentHash = recorded[0].Relation, recorded[0].ContentHash
+			o.Relation, o.ContentHash, o.Greatest = recorded[0].Relation, recorded[0].ContentHash, recorded[0].Greatest
 		}
 		for _, p := range m.Parts {
 			o.Files = append(o.Files, File{Path: path.Join(c.path, p), Bytes: m.PartInfo[p].Bytes, Commit: m.PartInfo[p].Commit})

@@ -3,6 +3,7 @@ package lake
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ type identity struct {
 
 const (
 	// memoryMagic counts up with the form of the text.
-	memoryMagic = "rbt lake 1\n"
+	memoryMagic = "rbt lake 2\n"
 	// memoryFrom is the number of nodes from which on it pays.
 	memoryFrom = 200
 	// memoryShare is the part of a lake, as its inverse, that may be new before the
@@ -171,6 +172,18 @@ func (m *Memory) noteReceipt(name string, id identity, r Receipt) {
 	if e.said != "" {
 		m.anew++
 	}
+}
+
+// ContentIdentity gives a text that another content of a file has not: "" where the
+// system tells too little, and of a file that was changed so shortly before now, a
+// time before the file is read, that it could be changed again without being told
+// apart.
+func ContentIdentity(info fs.FileInfo, now time.Time) string {
+	id := identityOf(info)
+	if id == (identity{}) || id.ctime > now.Add(-memoryAge).UnixNano() {
+		return ""
+	}
+	return string(appendIdentity(nil, id))
 }
 
 // settled reports whether a file was left alone long enough to be known by its

@@ -85,7 +85,11 @@ func appendOutput(b []byte, o Output) []byte {
 	for _, c := range o.Columns {
 		b = appendText(appendText(b, c.Name), c.Type)
 	}
-	return appendOptional(b, o.ContentHash)
+	b = appendOptional(b, o.ContentHash)
+	if o.Greatest == nil {
+		return append(b, 0)
+	}
+	return appendMap(appendText(append(b, 1), o.Greatest.Over), o.Greatest.Values)
 }
 
 // readReceiptText reads what receiptText wrote. Its texts are parts of the one that
@@ -220,5 +224,8 @@ func (r *reading) output() Output {
 		}
 	}
 	o.ContentHash = r.optional()
+	if over := r.optional(); over != nil {
+		o.Greatest = &Greatest{Over: *over, Values: r.texts()}
+	}
 	return o
 }

@@ -66,6 +66,8 @@ type Output struct {
 	Rows        int64    `json:"rows"`
 	Columns     []Column `json:"columns"`
 	ContentHash *string  `json:"content_hash"`
+	// Greatest is known of an incremental node; nil where nothing is.
+	Greatest *Greatest `json:"greatest,omitempty"`
 }
 
 // File is one published file of an output.
