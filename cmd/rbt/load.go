@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"rbt/internal/diag"
@@ -81,14 +82,18 @@ func (w *workspace) fail(err error) error {
 	return errReported
 }
 
-// warn prints warnings about the project's files.
+// warn prints warnings about the project's files, and what its templates say.
 func (w *workspace) warn(list diag.List) {
 	if len(list) == 0 || w.o.quiet {
 		return
 	}
 	if w.o.json {
+		level := "info"
+		if slices.ContainsFunc(list, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning }) {
+			level = "warn"
+		}
 		writeJSONLine(w.errOut, jsonEvent{
-			Event: "log", Time: w.sys.now().UTC().Format(time.RFC3339Nano), Level: "warn",
+			Event: "log", Time: w.sys.now().UTC().Format(time.RFC3339Nano), Level: level,
 			Message: list.Error(), Problems: problemsOf(list),
 		})
 		return

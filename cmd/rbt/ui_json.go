@@ -253,8 +253,11 @@ func problemsOf(err error) []jsonProblem {
 	out := make([]jsonProblem, 0, len(list))
 	for _, d := range list {
 		p := jsonProblem{Code: string(d.Code), Severity: "error", File: d.Pos.File, Line: d.Pos.Line, Column: d.Pos.Col, Message: d.Msg, Hint: d.Hint}
-		if d.Severity == diag.Warning {
+		switch d.Severity {
+		case diag.Warning:
 			p.Severity = "warning"
+		case diag.Remark:
+			p.Severity = "info"
 		}
 		out = append(out, p)
 	}

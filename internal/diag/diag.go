@@ -44,14 +44,15 @@ func (p Pos) Compare(q Pos) int {
 	return cmp.Or(cmp.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Col, q.Col))
 }
 
-// Severity tells an error, which stops a command, from a warning, which does
-// not.
+// Severity tells an error, which stops a command, from a warning and a remark,
+// which do not.
 type Severity int
 
 // The severities. The zero value is Error, so that a forgotten field is loud.
 const (
 	Error Severity = iota
 	Warning
+	Remark // something that a template says, such as log('…', info=true)
 )
 
 // Note is a second place that belongs to a diagnostic: where the other
@@ -120,13 +121,17 @@ func (l List) Error() string {
 }
 
 // Sort orders the list by place, then code and message, and drops exact
-// repeats, so that the order in which work was done never shows.
+// repeats, so that the order in which work was done never shows. Remarks of one
+// place are what a loop says one after the other: they stay as they are.
 func (l List) Sort() List {
 	slices.SortStableFunc(l, func(a, b Diagnostic) int {
-		return cmp.Or(a.Pos.Compare(b.Pos), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Msg, b.Msg))
+		if c := cmp.Or(a.Pos.Compare(b.Pos), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Severity, b.Severity)); c != 0 || a.Severity == Remark {
+			return c
+		}
+		return cmp.Compare(a.Msg, b.Msg)
 	})
 	return slices.CompactFunc(l, func(a, b Diagnostic) bool {
-		return a.Pos == b.Pos && a.Code == b.Code && a.Msg == b.Msg
+		return a.Pos == b.Pos && a.Code == b.Code && a.Msg == b.Msg && a.Severity != Remark
 	})
 }
 

@@ -19,6 +19,10 @@ const maxSourceLine = 160
 // source line with a caret, further places, and the hint.
 func Render(d Diagnostic, text SourceText) string {
 	var b strings.Builder
+	if d.Severity == Remark {
+		// What a template says is no mistake: its place is enough.
+		return fmt.Sprintf("log: %s\n  --> %s\n", d.Msg, d.Pos)
+	}
 	word := "error"
 	if d.Severity == Warning {
 		word = "warning"

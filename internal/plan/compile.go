@@ -131,7 +131,7 @@ func (c *compiler) node(ctx context.Context, n *Node) diag.List {
 	full, diags := c.rendering(ctx, n, false)
 	if n.incremental() && !diags.HasErrors() {
 		increment, more := c.rendering(ctx, n, true)
-		diags = append(diags, more...)
+		diags = append(diags, unsaid(diags, more)...)
 		n.Increment = increment.compiled
 		n.SQLHash = hashText(c.p.Mask(full.normalized), c.p.Mask(increment.normalized))
 	} else {
@@ -149,6 +149,22 @@ func (c *compiler) node(ctx context.Context, n *Node) diag.List {
 		n.Full, n.Increment = nil, nil
 	}
 	return diags
+}
+
+// unsaid takes from what the second rendering of a model says what the first one
+// said word for word.
+func unsaid(said, more diag.List) diag.List {
+	type remark struct {
+		pos diag.Pos
+		msg string
+	}
+	known := map[remark]bool{}
+	for _, d := range said {
+		known[remark{d.Pos, d.Msg}] = true
+	}
+	return slices.DeleteFunc(more, func(d diag.Diagnostic) bool {
+		return d.Severity == diag.Remark && known[remark{d.Pos, d.Msg}]
+	})
 }
 
 // rendering is one rendering of a model, looked into.

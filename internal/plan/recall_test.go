@@ -301,6 +301,8 @@ func TestRecallWarm(t *testing.T) {
 		"models/a.sql": "select 1 as id\n", "models/b.sql": "select * from {{ ref('a') }}\n", "models/c.sql": "select * from a where x = '{{ var('v') }}'\n",
 		"models/env.sql": "select '{{ env_var('E', '') }}' as e\n", "models/run.sql": "select '{{ invocation_id }}' as e\n",
 		"models/tested.sql": "---\ntests: [{not_null: id}]\n---\nselect 1 as id\n",
+		// What they say must be said each time.
+		"models/says.sql": "select 1 as id {{ log('x', info=true) }}\n", "models/warns.sql": "select 1 as id {{ exceptions.warn('x') }}\n",
 	})
 	names := func(program string) []string {
 		p, diags := project.Load(t.Context(), project.Options{Dir: w.dir, Program: program, RecallFrom: 1})

@@ -57,13 +57,15 @@ type Compiled struct {
 	Queried  bool          // run_query was called: the text can only be settled when the node runs
 	VarsUsed []string      // sorted
 
-	env bool // the environment was read
+	env  bool // the environment was read
+	said diag.List
 }
 
-// Compile renders a model. The list holds what is wrong with the template.
+// Compile renders a model. The list holds what is wrong with the template, and
+// where Options.Log takes no messages, the warnings and remarks that it makes.
 func (p *Project) Compile(ctx context.Context, m *Model, o CompileOptions) (*Compiled, diag.List) {
 	if c := p.drawn.take(m, o); c != nil {
-		return c, nil
+		return c, c.said
 	}
 	r := &rendering{p: p, m: m, o: o}
 	// Parsed trees of ten thousand models would take more memory than all else
@@ -91,10 +93,12 @@ func (p *Project) CompileText(ctx context.Context, file, text string, line int, 
 func (r *rendering) compile(ctx context.Context, t *jinja.Template) (*Compiled, diag.List) {
 	res, err := r.render(ctx, t)
 	if err != nil {
-		return nil, r.p.masked(r.p.packageHints(ownPlaces(asList(err, diag.Pos{File: t.File()}))))
+		// What was said before is what a user who looks for the mistake wants to see.
+		return nil, append(r.said, r.p.masked(r.p.packageHints(ownPlaces(asList(err, diag.Pos{File: t.File()}))))...)
 	}
 	ownSpans(res.Spans)
-	return r.compiled(res), nil
+	c := r.compiled(res)
+	return c, c.said
 }
 
 // notOfDBT reports whether a name is one that dbt gives to templates and rbt does

@@ -41,7 +41,8 @@ func (p *Project) CompileTest(ctx context.Context, t *Test, o CompileOptions) (*
 		}
 		return nil, p.masked(list)
 	}
-	return r.compiled(res), nil
+	c := r.compiled(res)
+	return c, c.said
 }
 
 // testRelation gives the relation that a generic test is about.

@@ -23,6 +23,7 @@ type rendering struct {
 	volatile string
 	queried  bool
 	env      bool // the environment was read
+	said     diag.List
 	vars     map[string]bool
 	cfg      *configCalls // while loading: takes what config() says
 	// configured says that the template looked at the configuration of its model.
@@ -46,7 +47,7 @@ func (p *Project) baseGlobals() map[string]any {
 		"is_incremental": jinja.Func(callIsIncremental),
 		"config":         configObject{},
 		"log":            jinja.Func(callLog),
-		"print":          jinja.Func(callLog),
+		"print":          jinja.Func(callPrint),
 		"return":         jinja.Func(jinja.Return),
 		"exceptions":     exceptionsObject(),
 		"modules":        modulesObject(),
@@ -418,10 +419,22 @@ func callLog(c *jinja.Call) (any, error) {
 	if v, ok := c.Kwarg("info"); ok {
 		info = v == true
 	}
-	if r.o.Log != nil {
-		r.o.Log(r.p.Mask(printed(c.Args[0])), info, c.Pos)
+	if msg := r.p.Mask(printed(c.Args[0])); r.o.Log != nil {
+		r.o.Log(msg, info, c.Pos)
+	} else if info {
+		r.said = append(r.said, diag.Diagnostic{Severity: diag.Remark, Pos: c.Pos, Msg: msg})
 	}
 	return "", nil
+}
+
+// callPrint is print(): a message that is always shown.
+func callPrint(c *jinja.Call) (any, error) {
+	if len(c.Args) != 1 {
+		return nil, badCall(c, "print takes a message")
+	}
+	said := *c
+	said.Args = []any{c.Args[0], true}
+	return callLog(&said)
 }
 
 // render renders a template and gives what it saw.
@@ -431,7 +444,7 @@ func (r *rendering) render(ctx context.Context, t *jinja.Template) (*jinja.Resul
 
 // compiled gives the outcome of a render.
 func (r *rendering) compiled(res *jinja.Result) *Compiled {
-	c := &Compiled{SQL: res.Text, Result: res, Refs: r.refs, Volatile: r.volatile, Queried: r.queried, env: r.env}
+	c := &Compiled{SQL: res.Text, Result: res, Refs: r.refs, Volatile: r.volatile, Queried: r.queried, env: r.env, said: r.said}
 	for _, s := range res.Spans {
 		if rel, ok := s.Value.(*Relation); ok && rel.This {
 			c.This = true

@@ -107,7 +107,7 @@ func TestContext(t *testing.T) {
 			r := &rendering{p: p, m: p.model(t, "base"), o: CompileOptions{Incremental: true, RunStartedAt: now, InvocationID: "abc"}}
 			p.env = env("HOME", "/home/x")
 			c, list := compileText(r, tt.text)
-			if list != nil {
+			if list.HasErrors() {
 				t.Fatal(diag.RenderList(list, nil))
 			}
 			if d := cmp.Diff(tt.want, c.SQL); d != "" {

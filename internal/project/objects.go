@@ -81,9 +81,19 @@ func exceptionsObject() *object {
 		"raise_not_implemented": jinja.Func(raise),
 		"warn": jinja.Func(func(c *jinja.Call) (any, error) {
 			r := seen(c)
-			if len(c.Args) > 0 && r.o.Log != nil {
-				r.o.Log("warning: "+r.p.Mask(printed(c.Args[0])), true, c.Pos)
+			if len(c.Args) == 0 {
+				return "", nil
 			}
+			msg := r.p.Mask(printed(c.Args[0]))
+			if r.o.Log != nil {
+				r.o.Log("warning: "+msg, true, c.Pos)
+				return "", nil
+			}
+			d := diag.Diagnostic{Code: diag.TemplateRaised, Severity: diag.Warning, Pos: c.Pos, Msg: msg}
+			for _, pos := range c.Callers {
+				d = d.WithNote(pos, "called here")
+			}
+			r.said = append(r.said, d)
 			return "", nil
 		}),
 	}}
