@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"regexp"
 	"strings"
 
@@ -214,12 +215,11 @@ func scalarLiteral(text, typ string) (string, error) {
 	case textTypes[upper]:
 		return quoteText(text) + "::VARCHAR", nil
 	case isInteger(upper):
-		if _, whole, ok := exactNumber(text); !ok || !whole {
+		if digits, ok := digitsOf(text, upper, true); !ok || !holdsInteger(upper, digits.Num()) {
 			return "", noValue(text, typ)
 		}
 	case decimalType.MatchString(upper):
-		_, _, ok := exactNumber(text)
-		if !ok || fractionLength(text) > decimalScale(upper) {
+		if digits, ok := digitsOf(text, upper, true); !ok || exactLiteral(digits.Num(), upper) == "" {
 			return "", noValue(text, typ)
 		}
 	case upper == "DATE":
@@ -234,16 +234,23 @@ func scalarLiteral(text, typ string) (string, error) {
 	return "CAST(" + quoteText(text) + " AS " + typ + ")", nil
 }
 
-// fractionLength is the number of digits behind the point that count; -1 for a
-// number with an exponent that has none.
-func fractionLength(text string) int {
-	literal, whole, ok := exactNumber(text)
-	if !ok || whole {
-		return 0
+// integerBits are the bits of the integer types, without that of the sign.
+var integerBits = map[string]int{
+	"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63, "HUGEINT": 127,
+	"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32, "UBIGINT": 64, "UHUGEINT": 128,
+}
+
+// holdsInteger reports whether a type holds a number. That of a type under another
+// name is left to the engine.
+func holdsInteger(upper string, n *big.Int) bool {
+	bits, known := integerBits[upper]
+	switch {
+	case !known:
+		return true
+	case n.Sign() < 0:
+		return upper[0] != 'U' && new(big.Int).Not(n).BitLen() <= bits
 	}
-	digits, _, _ := strings.Cut(strings.TrimPrefix(literal, "'"), "'")
-	_, fraction, _ := strings.Cut(digits, ".")
-	return len(fraction)
+	return n.BitLen() <= bits
 }
 
 func decimalScale(upper string) int {

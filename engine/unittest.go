@@ -519,7 +519,9 @@ func (c *unitCase) fixtureProblem(f project.Fixture, what string, err error) dia
 		return p.SQLDiagnostic(f.Pos)
 	case errors.As(err, &e):
 		d = diag.Errorf(diag.UnitFixture, f.Pos, "%s in the unit test %s: %s", what, c.unit.Name, messageOf(e))
-		d.Hint = hintOf(e)
+		if f.SQL != "" { // values have no SQL to mend
+			d.Hint = hintOf(e)
+		}
 		return d
 	}
 	return diag.Errorf(diag.UnitFixture, f.Pos, "%s in the unit test %s: %v", what, c.unit.Name, err)
