@@ -30,6 +30,9 @@ func expandPatterns(patterns []string) ([]string, error) {
 		switch {
 		case err == nil && info.IsDir():
 			return nil, fmt.Errorf("%s is a folder; name its files, as in %s", p, filepath.Join(p, "**", "*.csv"))
+		case err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0:
+			// To open a pipe waits for whoever writes into it.
+			return nil, fmt.Errorf("%s is no file but a pipe or socket; write what comes out of it into a file", p)
 		case err == nil:
 			files = append(files, p)
 			continue
@@ -139,7 +142,7 @@ func openFile(file, compression string) (io.ReadCloser, error) {
 			closers = append(closers, z.IOReadCloser())
 		}
 	default:
-		r = f
+		return f, nil
 	}
 	if err != nil {
 		_ = f.Close()

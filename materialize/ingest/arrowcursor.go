@@ -11,8 +11,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
 
 	"rbt/internal/diag"
@@ -41,24 +39,18 @@ type columnCursor struct {
 // batchRows are the rows of record batches, each of which belongs to the reader
 // until the next.
 type batchRows struct {
-	reader  *ipc.Reader
+	reader  arrowBatches
 	batch   arrow.RecordBatch
 	writers []jsonWriter
 	row     int
 }
 
-// arrowMagic opens the file form of Arrow IPC; what follows it is the stream
-// form, whose end comes before the footer.
-const arrowMagic = "ARROW1\x00\x00"
-
 func newArrowCursor(in *input, file int, shift uint, size int) (cursor, error) {
-	if head, _ := in.r.Peek(len(arrowMagic)); string(head) == arrowMagic {
-		in.r.Discard(len(arrowMagic))
-	}
-	r, err := ipc.NewReader(in.r, ipc.WithAllocator(memory.NewGoAllocator()))
+	r, byFooter, err := openArrow(in.r, in.f)
 	if err != nil {
 		return nil, in.unreadable(err)
 	}
+	in.random = byFooter
 	for _, f := range r.Schema().Fields() {
 		if err := arrowReadable(f.Type); err != nil {
 			return nil, diag.Errorf(diag.IngestInput, diag.Pos{File: in.name}, "the column %q cannot be read: %v", f.Name, err)
@@ -340,7 +332,11 @@ func appendFloat(dst []byte, f float64, bits int) []byte {
 }
 
 func appendTimestamp(dst []byte, v arrow.Timestamp, unit arrow.TimeUnit, utc bool) []byte {
-	dst = v.ToTime(unit).AppendFormat(append(dst, '"'), "2006-01-02T15:04:05.999999999")
+	return appendMoment(dst, v.ToTime(unit), utc)
+}
+
+func appendMoment(dst []byte, t time.Time, utc bool) []byte {
+	dst = t.AppendFormat(append(dst, '"'), "2006-01-02T15:04:05.999999999")
 	if utc {
 		dst = append(dst, 'Z')
 	}

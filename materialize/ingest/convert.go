@@ -8,20 +8,15 @@ import (
 	"os"
 
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 // ConvertArrow writes an Arrow IPC file or stream as Parquet, which the SQL
-// engine reads where it does not read Arrow. It makes out, which must not exist,
+// engine reads where it does not read Arrow. An in that can be read in any order is
+// read by its footer, where it has one. It makes out, which must not exist,
 // and leaves nothing behind when it fails.
 func ConvertArrow(ctx context.Context, in io.Reader, out string) (err error) {
-	r := bufio.NewReaderSize(in, readBuffer)
-	if head, _ := r.Peek(len(arrowMagic)); string(head) == arrowMagic {
-		if _, err := r.Discard(len(arrowMagic)); err != nil {
-			return fmt.Errorf("read arrow data: %w", err)
-		}
-	}
-	src, err := ipc.NewReader(r, ipc.WithAllocator(memory.NewGoAllocator()))
+	whole, _ := in.(ipc.ReadAtSeeker)
+	src, _, err := openArrow(bufio.NewReaderSize(in, readBuffer), whole)
 	if err != nil {
 		return fmt.Errorf("read arrow data: %w", err)
 	}

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -10,11 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -316,6 +320,82 @@ func TestDocumentedExample(t *testing.T) {
 	w := strings.Split(got.tables["_rejects"][0], "|")
 	if shown := "| " + strings.Join([]string{w[0], w[1], w[2], w[5], w[6], w[7]}, " | ") + " |"; !strings.Contains(string(doc), shown) {
 		t.Errorf("the page does not show %s", shown)
+	}
+}
+
+// TestArrowFilesByTheirFooter: the footer of an Arrow file says where its batches
+// are; before them may stand what is no stream.
+func TestArrowFilesByTheirFooter(t *testing.T) {
+	s := newTestSession(t, 2)
+	dir := t.TempDir()
+	usual := parquetToIPC(t, writeColumnar(t, s, dir), false)
+	other := []byte(usual)
+	clear(other[len(arrowMagic) : len(arrowMagic)+16])
+	var want []string
+	for i, content := range []string{usual, string(other)} {
+		got, err := runJob(t, s, &Job{Program: mustCompile(t, flatSpec), Files: writeInput(t, map[string]string{"a.arrow": content}), Workers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(dir, fmt.Sprintf("out%d", i))
+		if err := ConvertArrow(context.Background(), strings.NewReader(content), out); err != nil {
+			t.Fatal(err)
+		}
+		converted, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := append(contentsOf(t, s, got, "r"), string(converted))
+		if len(rows) != 4 {
+			t.Fatalf("%d rows", len(rows)-1)
+		}
+		if want == nil {
+			want = rows
+		}
+		if d := cmp.Diff(want, rows); d != "" {
+			t.Error(d)
+		}
+	}
+	cut := usual[:len(usual)-20]
+	_, err := runJob(t, s, &Job{Program: mustCompile(t, flatSpec), Files: writeInput(t, map[string]string{"a.arrow": cut}), Workers: 2})
+	wantDiag(t, err, diag.IngestInput, "a.arrow", "the file cannot be read to its end: arrow/ipc: could not decode footer: arrow/ipc: not an Arrow file")
+}
+
+// TestOldTimestampsOfParquet: INT96 holds a day and the nanoseconds in it, and so
+// days that nanoseconds of 64 bits do not reach.
+func TestOldTimestampsOfParquet(t *testing.T) {
+	root := schema.MustGroup(schema.NewGroupNode("schema", parquet.Repetitions.Required, schema.FieldList{schema.NewInt96Node("at", parquet.Repetitions.Required, -1)}, -1))
+	var b bytes.Buffer
+	w := file.NewParquetWriter(&b, root)
+	column, err := w.AppendRowGroup().NextColumn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values []parquet.Int96
+	want := []string{"0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "2024-02-29T12:00:00Z", "9999-12-31T23:59:59Z"}
+	for _, s := range want {
+		at, err := time.Parse(time.RFC3339Nano, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		day := at.Truncate(24 * time.Hour)
+		var v parquet.Int96
+		binary.LittleEndian.PutUint64(v[:8], uint64(at.Sub(day)))
+		binary.LittleEndian.PutUint32(v[8:], uint32(day.Unix()/86400+2_440_588)) // days since noon of 24 November 4714 BC
+		values = append(values, v)
+	}
+	if _, err := column.(*file.Int96ColumnChunkWriter).WriteBatch(values, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range byRows(t, b.Bytes()) {
+		got = append(got, strings.TrimSuffix(strings.TrimPrefix(row, `{"at":"`), `"}`))
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
 

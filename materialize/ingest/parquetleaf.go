@@ -135,7 +135,7 @@ func (l *parquetLeaf) decode(n *schema.PrimitiveNode) error {
 		reading[float64, *file.Float64ColumnChunkReader](l, func(dst []byte, v float64) []byte { return appendFloat(dst, v, 64) })
 	case parquet.Types.Int96:
 		reading[parquet.Int96, *file.Int96ColumnChunkReader](l, func(dst []byte, v parquet.Int96) []byte {
-			return appendTimestamp(dst, arrow.Timestamp(v.ToTime().UnixNano()), arrow.Nanosecond, true)
+			return appendMoment(dst, v.ToTime(), true) // which nanoseconds of 64 bits may not hold
 		})
 	case parquet.Types.Int32:
 		text, ok := textOfInt32(logical)
