@@ -170,7 +170,9 @@ func textOf(e, typ string) string {
 // there are none. depth tells the variables of nested lists apart.
 func (t *typeTree) decimalsAsText(e string, depth int) string {
 	variable := fmt.Sprintf("d%d", depth)
-	each := func(list, value string) string { return "list_transform(" + list + ", lambda " + variable + ": " + value + ")" }
+	each := func(list, value string) string {
+		return "list_transform(" + list + ", lambda " + variable + ": " + value + ")"
+	}
 	switch {
 	case t.elem != nil:
 		if value := t.elem.decimalsAsText(variable, depth+1); value != variable {

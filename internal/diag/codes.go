@@ -137,7 +137,7 @@ const (
 	IngestCheck          Code = "RBT7106" // a count did not agree; nothing is published
 	IngestWorker         Code = "RBT7107" // a defect of rbt while it encoded a record
 	IngestStall          Code = "RBT7108" // a worker made no progress
-	IngestInput          Code = "RBT7109" // an input file that cannot be read to its end
+	IngestInput          Code = "RBT7109" // an input file or folder that cannot be opened or read to its end
 	IngestChangedSpec    Code = "RBT7110" // append: a declaration that differs from the stored one
 	IngestChangedFile    Code = "RBT7111" // append: a loaded file that has changed
 )

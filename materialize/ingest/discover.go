@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"rbt/internal/diag"
 )
 
 // ErrNoInput is returned by Discover where nothing matches.
@@ -58,13 +60,17 @@ func Discover(paths, globs []string) ([]File, error) {
 func expand(path string, globs []string) (files []string, root string, err error) {
 	info, err := os.Stat(path)
 	switch {
+	case err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0:
+		// To open a pipe waits for whoever writes into it.
+		return nil, "", diag.Errorf(diag.IngestInput, diag.Pos{}, "input %s is no file but a pipe or socket", path).
+			WithHint("an ingest knows its input by size and time: write what comes out of it into a file")
 	case err == nil && !info.IsDir():
 		return []string{path}, filepath.Dir(path), nil
 	case err == nil:
 		files, err = walk(path, globs)
 		return files, path, err
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, "", fmt.Errorf("read input %s: %w", path, err)
+		return nil, "", unopened(diag.Pos{}, fmt.Errorf("read input %s: %w", path, err))
 	}
 	base, pattern := doublestar.SplitPattern(filepath.ToSlash(path))
 	root = filepath.FromSlash(base)
@@ -113,9 +119,18 @@ func walk(root string, patterns []string) ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read input %s: %w", root, err)
+		return nil, unopened(diag.Pos{}, fmt.Errorf("read input %s: %w", root, err))
 	}
 	return out, nil
+}
+
+// unopened says that a file or folder of the input cannot be looked at.
+func unopened(at diag.Pos, err error) error {
+	hint := "fetch it again, or take it out of the input"
+	if errors.Is(err, fs.ErrPermission) {
+		hint = "give this user the right to read it, or take it out of the input"
+	}
+	return diag.Errorf(diag.IngestInput, at, "%v", err).WithHint("%s", hint)
 }
 
 // below is the name of a file relative to a folder that holds it, both clean,

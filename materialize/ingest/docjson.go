@@ -45,6 +45,9 @@ func parseRecordPath(text string) ([]pathStep, error) {
 			if end == 0 {
 				return nil, fmt.Errorf("%q has an empty key", text)
 			}
+			if rest[1] == '*' {
+				return nil, fmt.Errorf("%q asks for every key of an object, which cannot be; [*] is every item of a list, .\"*\" a key that is called so", text)
+			}
 			steps, rest = append(steps, pathStep{key: rest[1 : 1+end]}), rest[1+end:]
 		default:
 			return nil, fmt.Errorf("%q has %q, where .key or [*] may stand", text, rest)

@@ -320,7 +320,8 @@ func (v *seen) fieldType() (typ, remark string) {
 	case kinds > 1 && v.cells:
 		return "varchar", fmt.Sprintf("; %d of them are no numbers", v.bools+v.strings)
 	case kinds > 1:
-		return "json", fmt.Sprintf("; AMBIGUOUS: %d booleans, %d numbers, %d strings, %d objects, %d lists", v.bools, v.ints+v.fracs, v.strings, v.objects, v.arrays)
+		return "json", fmt.Sprintf("; AMBIGUOUS: %s, %s, %s, %s, %s", counted(v.bools, "boolean"), counted(v.ints+v.fracs, "number"),
+			counted(v.strings, "string"), counted(v.objects, "object"), counted(v.arrays, "list"))
 	case v.objects > 0:
 		return "json", fmt.Sprintf("; objects of %d different keys, kept whole", len(v.keys))
 	case v.arrays > 0 && v.elements == 0:

@@ -153,7 +153,7 @@ func (b *readBuffers) close() {
 func openInput(f File, compression string, hashed bool, bufs *readBuffers) (*input, error) {
 	file, err := os.Open(f.Path)
 	if err != nil {
-		return nil, fmt.Errorf("open input: %w", err)
+		return nil, unopened(diag.Pos{File: f.Name}, fmt.Errorf("open input: %w", err))
 	}
 	info, err := file.Stat()
 	if err != nil {
