@@ -56,6 +56,11 @@ func nthLine(text string, n int) string {
 	}
 }
 
+// openBracket reports whether a value opens more brackets than it closes.
+func openBracket(value string) bool {
+	return strings.Count(value, "[")+strings.Count(value, "{") > strings.Count(value, "]")+strings.Count(value, "}")
+}
+
 // syntaxHint says what to do about the mistakes that people make most.
 func syntaxHint(msg, line string) string {
 	trimmed := strings.TrimLeft(line, " ")
@@ -64,6 +69,12 @@ func syntaxHint(msg, line string) string {
 	switch {
 	case strings.HasPrefix(trimmed, "\t"):
 		return "indent with spaces: YAML does not allow tabs"
+	case strings.Contains(msg, "found undefined tag handle"), strings.Contains(msg, "unknown anchor"), strings.Contains(msg, "did not find expected alphabetic or numeric character"):
+		return "put the value in quotes: *, & and ! have a meaning of their own in YAML"
+	case strings.Contains(msg, "did not find expected '-' indicator"):
+		return "check the indentation: the keys of one item of a list stand in one column"
+	case strings.HasPrefix(msg, "did not find expected key") && !openBracket(value):
+		return "check the indentation, and that every key is followed by a colon and a space"
 	case strings.Contains(msg, "mapping values are not allowed") && strings.Count(line+" ", ": ") < 2:
 		return "check the indentation: this key stands deeper than those beside it"
 	case strings.Contains(msg, "mapping values are not allowed"):
