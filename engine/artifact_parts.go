@@ -80,9 +80,7 @@ func readParts(targetDir string) knownParts {
 	if err != nil {
 		return nil
 	}
-	h := sha256.New()
-	_, _ = strings.NewReader(manifest).WriteTo(h) // neither fails
-	if string(h.Sum(nil)) != body[:sha256.Size] {
+	if project.SumOf(manifest) != body[:sha256.Size] {
 		return nil
 	}
 	known := make(knownParts, len(body)/partRecord)

@@ -3,6 +3,7 @@ package lake
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ func NewMemory(program, root, text string, now time.Time) *Memory {
 		return m
 	}
 	body, sum := body[:len(body)-sha256.Size], body[len(body)-sha256.Size:]
-	if want := sha256.Sum256([]byte(body)); sum != string(want[:]) {
+	if sum != sumOf(body) {
 		return m
 	}
 	r := &reading{rest: body}
@@ -103,15 +104,34 @@ func (m *Memory) Text() (string, bool) {
 		return "", false
 	}
 	slices.Sort(names)
-	b := appendText(appendText([]byte(memoryMagic), m.program), m.root)
-	b = binary.AppendUvarint(b, uint64(len(names)))
+	// The text can be a good part of all memory, and is made once at its full length.
+	size := len(memoryMagic) + len(m.program) + len(m.root) + 3*binary.MaxVarintLen64 + sha256.Size
 	for _, name := range names {
 		e := m.seen[name]
-		b = appendIdentity(appendIdentity(appendText(b, name), e.receipt), e.data)
-		b = appendText(appendText(appendText(b, e.path), e.commit), e.said)
+		size += len(name) + len(e.path) + len(e.commit) + len(e.said) + 14*binary.MaxVarintLen64
 	}
-	sum := sha256.Sum256(b[len(memoryMagic):])
-	return string(append(b, sum[:]...)), true
+	b := make([]byte, 0, 256)
+	var text strings.Builder
+	text.Grow(size)
+	text.WriteString(memoryMagic)
+	text.Write(binary.AppendUvarint(appendText(appendText(b, m.program), m.root), uint64(len(names))))
+	for _, name := range names {
+		e := m.seen[name]
+		b = appendIdentity(appendIdentity(appendText(b[:0], name), e.receipt), e.data)
+		b = binary.AppendUvarint(appendText(appendText(b, e.path), e.commit), uint64(len(e.said)))
+		text.Write(b)
+		text.WriteString(e.said)
+	}
+	text.WriteString(sumOf(text.String()[len(memoryMagic):]))
+	return text.String(), true
+}
+
+// sumOf gives the hash of a text, of which no copy is made.
+func sumOf(text string) string {
+	h := sha256.New()
+	// Neither fails; a reader that writes itself would copy the text first.
+	_, _ = io.Copy(h, struct{ io.Reader }{strings.NewReader(text)})
+	return string(h.Sum(nil))
 }
 
 // Use makes the lake's ReadState and Recover go by what is known and note what they

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
@@ -166,7 +165,7 @@ func (r *recall) read(content string) {
 	}
 	sum := body[len(body)-sha256.Size:]
 	body = body[:len(body)-sha256.Size]
-	if want := sha256.Sum256([]byte(body)); sum != string(want[:]) {
+	if sum != SumOf(body) {
 		return
 	}
 	copy(r.was[:], body)
@@ -356,21 +355,30 @@ func (p *Project) SaveRecall() error {
 		return nil
 	}
 	slices.SortFunc(keep, func(a, b *keeping) int { return strings.Compare(a.file, b.file) })
-	var b bytes.Buffer
+	// The text can be a good part of all memory, and is made once at its full length.
+	size := len(recallMagic) + 2*sha256.Size + binary.MaxVarintLen64
+	for _, k := range keep {
+		size += len(k.file) + len(k.text) + len(k.old) + len(k.loaded) + len(k.found) + 4*binary.MaxVarintLen64
+	}
+	var b strings.Builder
+	b.Grow(size)
 	b.WriteString(recallMagic)
 	b.Write(r.names[:])
-	var n []byte
-	b.Write(binary.AppendUvarint(n, uint64(len(keep))))
+	n := binary.AppendUvarint(nil, uint64(len(keep)))
+	b.Write(n)
 	for _, k := range keep {
-		n = appendText(n[:0], k.file)
-		n = appendText(n, string(k.text[:]))
-		said := k.old
-		if said == "" {
-			said = string(append(appendText(nil, string(k.loaded)), k.found...))
+		n = appendText(appendText(n[:0], k.file), string(k.text[:]))
+		if k.old != "" {
+			b.Write(binary.AppendUvarint(n, uint64(len(k.old))))
+			b.WriteString(k.old)
+			continue
 		}
-		b.Write(appendText(n, said))
+		length := binary.AppendUvarint(nil, uint64(len(k.loaded)))
+		b.Write(binary.AppendUvarint(n, uint64(len(length)+len(k.loaded)+len(k.found))))
+		b.Write(length)
+		b.Write(k.loaded)
+		b.Write(k.found)
 	}
-	sum := sha256.Sum256(b.Bytes()[len(recallMagic):])
-	b.Write(sum[:])
+	b.WriteString(SumOf(b.String()[len(recallMagic):]))
 	return KeepCache(r.path, recallPrefix, b.String())
 }

@@ -2,6 +2,7 @@ package project
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -67,6 +68,14 @@ const abandoned = time.Hour
 
 // cacheFiles bounds the files of one prefix: of different targets, variables, lakes.
 const cacheFiles = 4
+
+// SumOf gives the SHA-256 of a text, of which no copy is made.
+func SumOf(text string) string {
+	h := sha256.New()
+	// Neither fails; a reader that writes itself would copy the text first.
+	_, _ = io.Copy(h, struct{ io.Reader }{strings.NewReader(text)})
+	return string(h.Sum(nil))
+}
 
 // KeepCache writes a file of target/cache and removes all but the newest of those
 // whose names have the same prefix, and what killed commands left there.
