@@ -137,7 +137,8 @@ func findProject(sys *system, named string) (string, error) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("neither %s nor a folder above it holds a %s; \"rbt init\" makes a project, --project-dir names one", dir, project.File)
+			return "", diag.Errorf(diag.NoProject, diag.Pos{}, "neither %s nor a folder above it holds a %s", dir, project.File).
+				WithHint("rbt init makes a project, --project-dir names one")
 		}
 	}
 }
