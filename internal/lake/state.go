@@ -165,8 +165,9 @@ func (l *Lake) receiptNames() ([]string, error) {
 }
 
 // readTries bounds how often a node is read again because a run published it
-// meanwhile: two publishes of one node within one reading are far apart.
-const readTries = 4
+// meanwhile. Publishes of one node are far apart, but a reader that gets little of a
+// loaded machine can meet several in a row.
+const readTries = 32
 
 // readNode decides what of a node counts. A reader has no lock: where the files
 // do not fit the receipt and the receipt has changed meanwhile, it starts again.
