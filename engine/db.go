@@ -224,6 +224,9 @@ type session struct {
 	// for which node.
 	number, statements int
 	about              string
+	// dictionary is how many values a dictionary has at most in what is written; 0
+	// leaves it to the engine.
+	dictionary int
 	// gauge is nil where nobody wants to know how far a query is.
 	gauge   *gauge
 	copying atomic.Pointer[copying]
@@ -397,6 +400,9 @@ func firstWord(sql string) (string, bool) {
 func (s *session) CopyTo(ctx context.Context, query, path string, metadata map[string]string) ([]materialize.StagedFile, error) {
 	var b strings.Builder
 	b.WriteString("COPY (\n" + query + "\n) TO " + quoteText(path) + " (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false")
+	if s.dictionary > 0 {
+		fmt.Fprintf(&b, ", DICTIONARY_SIZE_LIMIT %d", s.dictionary)
+	}
 	for i, k := range sortedKeys(metadata) {
 		b.WriteString([]string{", KV_METADATA {", ", "}[min(i, 1)])
 		b.WriteString(quoteIdent(k) + ": " + quoteText(metadata[k]))
@@ -443,8 +449,16 @@ func (s *session) Relation(ctx context.Context, schema, name string, files []str
 	return s.Exec(ctx, "CREATE OR REPLACE VIEW "+relationName(schema, name)+" AS\n"+scanFiles(files, columns))
 }
 
-// Fork returns a session on a connection of its own.
-func (s *session) Fork(ctx context.Context) (materialize.Session, error) { return s.db.session(ctx) }
+// Fork returns a session on a connection of its own, which writes as this one
+// does.
+func (s *session) Fork(ctx context.Context) (materialize.Session, error) {
+	fork, err := s.db.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fork.dictionary = s.dictionary
+	return fork, nil
+}
 
 // Close gives the connection back.
 func (s *session) Close() error { return s.conn.Close() }
@@ -456,9 +470,9 @@ func scanFiles(files []string, columns []lake.Column) string {
 	if len(files) == 0 {
 		return emptyRelation(columns)
 	}
-	quoted := make([]string, len(files))
-	for i, f := range files {
-		quoted[i] = quoteText(literalPath(f))
+	from := fileList(files)
+	if len(files) == 1 {
+		from = quoteText(literalPath(files[0])) // which is bound in less time than a list of one
 	}
 	list := "*"
 	if len(columns) > 0 {
@@ -469,7 +483,7 @@ func scanFiles(files []string, columns []lake.Column) string {
 		list = strings.Join(names, ", ")
 	}
 	// No hive partitioning: a folder called x=1 above the lake is no column.
-	return "SELECT " + list + " FROM read_parquet([" + strings.Join(quoted, ", ") + "], hive_partitioning = false)"
+	return "SELECT " + list + " FROM read_parquet(" + from + ", hive_partitioning = false)"
 }
 
 // emptyRelation is a query of no rows with these columns.

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,6 +45,37 @@ tests:
 	for _, tr := range bad.Tests {
 		if tr.Status != StatusPass {
 			t.Errorf("%s %s: %v", tr.Name, tr.Status, tr.Err)
+		}
+	}
+}
+
+// A column of many values is not written through a dictionary that it would fill
+// in vain, one of few values is.
+func TestIngestDictionaries(t *testing.T) {
+	var lines strings.Builder
+	for i := range 8 * (loadedDictionary + 1) {
+		fmt.Fprintf(&lines, `{"id":%d,"many":"value %d","few":"value %d"}`+"\n", i, i%(loadedDictionary+1), i%10)
+	}
+	w := newWorld(t, map[string]string{
+		"models/m.sql": `---
+materialization: ingest
+path: bronze
+input: {path: data/*.ndjson}
+records:
+  r:
+    fields: {id: bigint, many: varchar, few: varchar}
+root: r
+---
+`,
+		"models/n.sql":  "select * from {{ ref('m') }} order by id",
+		"data/a.ndjson": lines.String(),
+	})
+	w.must(command{})
+	for _, at := range []struct{ files, many string }{{"bronze/m/r/*.parquet", "PLAIN"}, {"n.parquet", "PLAIN_DICTIONARY"}} {
+		query := "select path_in_schema, encodings from parquet_metadata('LAKE/" + at.files + "') where path_in_schema in ('many', 'few') order by all"
+		want := []string{"path_in_schema|encodings", "few|PLAIN_DICTIONARY", "many|" + at.many}
+		if diff := cmp.Diff(want, w.rows(query)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", at.files, diff)
 		}
 	}
 }
