@@ -240,6 +240,9 @@ func (d *decoder) unknownKey(p pair, t *keyTable) {
 		d.add(diagnostic)
 		return
 	}
+	if d.halfType(p) {
+		return
+	}
 	diagnostic := diag.Errorf(diag.UnknownKey, d.pos(p.key), "unknown key %q in %s", p.name, t.what)
 	if hint := keysElsewhere[t.name+"."+p.name]; hint != "" {
 		diagnostic = diagnostic.WithHint("%s", hint)

@@ -292,12 +292,21 @@ func (f fields) members() Members {
 	return m
 }
 
+// halfType refuses the second half of decimal(9, 2), which is a key of its own in a
+// mapping of one line.
+func (d *decoder) halfType(item pair) bool {
+	if !isNull(item.value) || !strings.HasSuffix(item.name, ")") || strings.Contains(item.name, "(") {
+		return false
+	}
+	d.badHint(item.key, "within {…} a type with a comma stands in quotes: \"decimal(9,2)\"", "`%s` is no key: it is the end of a type", item.name)
+	return true
+}
+
 // short reads a mapping, or a scalar that stands for its key `as`.
 func (d *decoder) short(item pair, t *keyTable, as string) (fields, bool) {
 	n := item.value
 	if isNull(n) {
-		if strings.HasSuffix(item.name, ")") { // the second half of decimal(9, 2) in a mapping of one line
-			d.badHint(item.key, "within {…} a type with a comma stands in quotes: \"decimal(9,2)\"", "`%s` is no key: it is the end of a type", item.name)
+		if d.halfType(item) {
 			return fields{}, false
 		}
 		d.expected(n, "`"+item.name+"`", "a type or a mapping")
