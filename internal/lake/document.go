@@ -3,6 +3,7 @@ package lake
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -30,10 +31,29 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // Diagnostic gives the damage with what to do about it.
 func (e *DamageError) Diagnostic() diag.Diagnostic {
 	d := diag.Errorf(diag.LakeDamaged, diag.Pos{File: e.Path}, "%v", e.Err)
-	if e.Node == "" {
+	var newer *newerError
+	switch {
+	case errors.As(e.Err, &newer) && e.Node != "":
+		return d.WithHint("a newer rbt wrote it: use that one, or build the node anew: rbt run --full-refresh -s %s", e.Node)
+	case e.Node == "":
 		return d.WithHint("restore the file from a backup of the lake")
 	}
 	return d.WithHint("restore the file from a backup of the lake, or build the node anew: rbt run --full-refresh -s %s", e.Node)
+}
+
+// newerError says that a document is of a version that this rbt does not know.
+type newerError struct{ text string }
+
+// Error gives both versions.
+func (e *newerError) Error() string { return e.text }
+
+// unknownVersion is the error of a document of a version that this rbt does not know.
+func unknownVersion(version int, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if version > documentVersion {
+		return &newerError{text}
+	}
+	return errors.New(text)
 }
 
 // jsonKeys lists the keys of a document's struct.

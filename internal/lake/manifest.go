@@ -148,7 +148,7 @@ func parseManifest(b []byte) (*Manifest, error) {
 	}
 	switch {
 	case m.Version < 0 || m.Version > documentVersion:
-		return nil, fmt.Errorf("the manifest has version %d, and this rbt knows versions up to %d", m.Version, documentVersion)
+		return nil, unknownVersion(m.Version, "the manifest has version %d, and this rbt knows versions up to %d", m.Version, documentVersion)
 	case m.Parts == nil:
 		return nil, errors.New("the manifest has no list of parts")
 	case !slices.Contains([]string{StrategyAppend, StrategyTable, StrategyIngest}, m.Strategy):

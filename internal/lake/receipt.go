@@ -187,7 +187,7 @@ func parseReceipt(name string, b []byte) (Receipt, error) {
 	}
 	switch {
 	case r.Version < 1 || r.Version > documentVersion:
-		return Receipt{}, fmt.Errorf("the receipt has version %d, and this rbt knows version %d", r.Version, documentVersion)
+		return Receipt{}, unknownVersion(r.Version, "the receipt has version %d, and this rbt knows version %d", r.Version, documentVersion)
 	case r.Name != name:
 		return Receipt{}, fmt.Errorf("the receipt is of node %q", r.Name)
 	case len(r.Outputs) == 0:
