@@ -172,7 +172,7 @@ func (e *auditError) onPublished(n *plan.Node) diag.Diagnostic {
 	return diag.Errorf(diag.TestFailed, diag.Pos{File: n.File}, "what is published of %s does not pass: %s", n.Name, strings.TrimPrefix(e.Error(), "the audit failed: "))
 }
 
-// lateTest runs a test that could not gate.
+// lateTest runs a test that is no gate of one step.
 func (r *run) lateTest(ctx context.Context, worker, k int) jobResult {
 	l := r.plan.Late[k]
 	if !r.needed(l) {
@@ -183,7 +183,7 @@ func (r *run) lateTest(ctx context.Context, worker, k int) jobResult {
 		t.Status, t.Err = StatusSkipped, nil
 	}
 	t.AfterPublish = len(l.After) > 0
-	return jobResult{commit: func() { r.tested(k, t) }}
+	return jobResult{failed: r.guarding[k] && (t.Status == StatusFail || t.Status == StatusError), commit: func() { r.tested(k, t) }}
 }
 
 // opener gives the worker's connection when it is needed, for what may be asked of

@@ -136,6 +136,7 @@ type run struct {
 
 	result    *Result
 	late      []*TestResult // by place in plan.Late; nil where it did not run
+	guarding  map[int]bool  // places in plan.Late of what steps wait for
 	unitTests []*TestResult // by place in plan.UnitTests
 	told      tellInOrder   // of late and unit tests
 }
@@ -148,7 +149,7 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 	r := &run{
 		e: e, plan: p, o: o, sessions: map[int]*session{}, published: map[string]publishedNode{}, receipts: map[string]lake.Receipt{},
 		built: map[*plan.Node]bool{}, begun: map[int]*NodeResult{}, units: map[*project.UnitTest]*plan.TestNode{}, benches: map[int]*unitBench{},
-		unitTests: make([]*TestResult, len(p.UnitTests)), tests: map[*project.Test]*plan.TestNode{}, hashes: map[string]string{}, late: make([]*TestResult, len(p.Late)), settler: p.NewSettler(),
+		unitTests: make([]*TestResult, len(p.UnitTests)), tests: map[*project.Test]*plan.TestNode{}, hashes: map[string]string{}, late: make([]*TestResult, len(p.Late)), guarding: map[int]bool{}, settler: p.NewSettler(),
 		result: &Result{InvocationID: o.InvocationID, Command: o.Command, Started: e.o.Now(), Nodes: make([]*NodeResult, len(p.Steps))},
 	}
 	for _, t := range p.Graph.Tests() {
@@ -157,6 +158,11 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 			r.tests[t.Test] = t
 		} else {
 			r.units[t.Unit] = t
+		}
+	}
+	for _, g := range p.Guards {
+		for _, k := range g.Tests {
+			r.guarding[k] = true
 		}
 	}
 	r.addPublished(e.o.Lake, o.State)
@@ -236,8 +242,8 @@ func (r *run) close() error {
 	return nil
 }
 
-// schedule turns steps, relays, late tests and unit tests into jobs, in this
-// order: the plan's numbers less one.
+// schedule turns steps, relays, late tests, unit tests and guards into jobs, in
+// this order: the plan's numbers less one.
 func (r *run) schedule() schedule {
 	p := r.plan
 	jobs := make([]job, 0, len(p.Steps)+len(p.Relays)+len(p.Late))
@@ -252,6 +258,16 @@ func (r *run) schedule() schedule {
 	}
 	for range p.UnitTests {
 		jobs = append(jobs, job{})
+	}
+	for _, g := range p.Guards {
+		guard := job{}
+		for _, k := range g.Tests {
+			guard.after = append(guard.after, len(p.Steps)+len(p.Relays)+k)
+		}
+		for _, i := range places(g.Steps) {
+			jobs[i].after = append(jobs[i].after, len(jobs))
+		}
+		jobs = append(jobs, guard)
 	}
 	return schedule{
 		jobs: jobs, workers: r.o.Workers, failFast: r.o.FailFast, grace: r.e.o.Grace,
@@ -279,6 +295,9 @@ func (r *run) job(ctx context.Context, worker, i int) jobResult {
 		return r.lateTest(ctx, worker, i-steps-relays)
 	}
 	k := i - steps - relays - late
+	if k >= len(r.plan.UnitTests) {
+		return jobResult{}
+	}
 	t := r.unitTest(ctx, worker, r.plan.UnitTests[k])
 	if ctx.Err() != nil {
 		t.Status, t.Err = StatusSkipped, nil
@@ -373,7 +392,7 @@ func (r *run) skip(i, cause int) {
 		return
 	}
 	k := i - len(r.plan.Steps) - len(r.plan.Relays)
-	if k < 0 {
+	if k < 0 || k >= len(r.plan.Late)+len(r.plan.UnitTests) {
 		return
 	}
 	t := r.unasked(k)

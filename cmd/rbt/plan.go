@@ -163,10 +163,15 @@ func plannedTests(p *plan.Plan) string {
 			after += n
 		}
 	}
-	for _, action := range p.LateActions() {
+	guarding := guardingTests(p)
+	for i, action := range p.LateActions() {
 		switch action {
 		case plan.ActionRun:
-			after++
+			if guarding[i] {
+				before++
+			} else {
+				after++
+			}
 		case plan.ActionRunIfChanged:
 			perhaps++
 		default:
@@ -183,8 +188,21 @@ func plannedTests(p *plan.Plan) string {
 	return text + "."
 }
 
+// guardingTests gives the places in Plan.Late of tests that come before what reads
+// their source.
+func guardingTests(p *plan.Plan) map[int]bool {
+	guarding := map[int]bool{}
+	for _, g := range p.Guards {
+		for _, k := range g.Tests {
+			guarding[k] = true
+		}
+	}
+	return guarding
+}
+
 type jsonPlan struct {
 	Steps   []jsonStep `json:"steps"`
+	Guards  []string   `json:"tests_of_sources"`
 	Late    []string   `json:"tests_after_publish"`
 	Orphans []string   `json:"orphans"`
 	Foreign []string   `json:"foreign"`
@@ -203,7 +221,7 @@ type jsonStep struct {
 }
 
 func planJSON(p *plan.Plan) (string, error) {
-	j := jsonPlan{Steps: []jsonStep{}, Late: []string{}, Orphans: orEmpty(p.Orphans), Foreign: orEmpty(p.Foreign)}
+	j := jsonPlan{Steps: []jsonStep{}, Guards: []string{}, Late: []string{}, Orphans: orEmpty(p.Orphans), Foreign: orEmpty(p.Foreign)}
 	for _, s := range p.Steps {
 		step := jsonStep{
 			Number: s.Number, ID: s.Node.ID, Name: s.Node.Name, Materialization: string(s.Node.Kind), Action: string(s.Action),
@@ -223,9 +241,14 @@ func planJSON(p *plan.Plan) (string, error) {
 		}
 		j.Steps = append(j.Steps, step)
 	}
+	guarding := guardingTests(p)
 	for i, action := range p.LateActions() {
-		if action != plan.ActionUnchanged {
-			j.Late = append(j.Late, p.Late[i].Test.Name)
+		switch name := p.Late[i].Test.Name; {
+		case action == plan.ActionUnchanged:
+		case guarding[i]:
+			j.Guards = append(j.Guards, name)
+		default:
+			j.Late = append(j.Late, name)
 		}
 	}
 	text, err := json.MarshalIndent(j, "", "  ")

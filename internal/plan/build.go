@@ -55,6 +55,7 @@ func (g *Graph) Plan(p *project.Project, state *lake.State, o Options) (*Plan, d
 	placed := attach(w, pl.Steps, sel.Tests, pl.available)
 	pl.UnitTests = placed.units
 	pl.Late = w.lateTests(placed.late, pl.Steps)
+	pl.Guards = w.guards(placed.late)
 	diags = append(diags, pl.checkParents()...)
 	diags = append(diags, pl.checkPublished(o)...)
 	diags = append(diags, pl.checkSomething(o)...)

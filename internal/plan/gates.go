@@ -142,6 +142,52 @@ func (w *waits) lateTests(tests []*TestNode, steps []*Step) []LateTest {
 	return late
 }
 
+// guards gives the tests that come before whatever reads their source. A test of a
+// source that also looks at data of this run comes after that and guards nothing.
+func (w *waits) guards(late []*TestNode) []Guard {
+	var sources []*Node
+	tests := map[*Node][]int{}
+	for i, t := range late {
+		source := t.About
+		if source == nil || source.Kind != KindSource || slices.ContainsFunc(t.Reads, func(n *Node) bool { return len(w.live([]int{n.index})) > 0 }) {
+			continue
+		}
+		if tests[source] == nil {
+			sources = append(sources, source)
+		}
+		tests[source] = append(tests[source], i)
+	}
+	slices.SortFunc(sources, func(a, b *Node) int { return strings.Compare(a.ID, b.ID) })
+	var out []Guard
+	for _, source := range sources {
+		if steps := w.readers(source); len(steps) > 0 {
+			out = append(out, Guard{Tests: tests[source], Steps: steps})
+		}
+	}
+	return out
+}
+
+// readers gives the steps that read a node, by themselves or through unselected
+// nodes that keep no data of their own.
+func (w *waits) readers(n *Node) []int {
+	var out []int
+	seen := map[*Node]bool{}
+	for todo := slices.Clone(n.Children); len(todo) > 0; {
+		c := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		switch {
+		case seen[c]:
+		case w.step[c.index] > 0:
+			out = append(out, w.step[c.index])
+		case w.through(c):
+			todo = append(todo, c.Children...)
+		}
+		seen[c] = true
+	}
+	slices.Sort(out)
+	return out
+}
+
 // lateReasons says of each late test why it runs whatever is built, when the
 // steps are decided.
 func (p *Plan) lateReasons(tests []*TestNode) {

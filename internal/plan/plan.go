@@ -154,7 +154,7 @@ type Step struct {
 	tests  []*TestNode    // of this plan, that the receipt remembers when they pass
 }
 
-// LateTest is a test that cannot gate a step: it runs when every step that it
+// LateTest is a test that is no gate of one step: it runs when every step that it
 // reads is over. It need not run if it has no Reasons and neither a step of
 // After nor the step of Owner was built.
 type LateTest struct {
@@ -167,6 +167,13 @@ type LateTest struct {
 	Reasons []string // why the test runs whatever is built
 }
 
+// Guard keeps what reads a source from being built before the source's tests have
+// held: these steps wait for them and are skipped where one fails.
+type Guard struct {
+	Tests []int // places in Plan.Late, ascending, at least one
+	Steps []int // numbers of steps that read the source, ascending, at least one
+}
+
 // Plan is what a command will do. It never changes.
 type Plan struct {
 	Project *project.Project
@@ -177,6 +184,7 @@ type Plan struct {
 	Steps    []*Step
 	Relays   []Relay
 	Late     []LateTest
+	Guards   []Guard // one a source that has tests and is read, by the source's ID
 	// UnitTests are those that no step brings: of a plan for tests, all.
 	UnitTests []*project.UnitTest
 	Deferred  []*Node  // unselected nodes that steps and tests read from Options.Defer
