@@ -7,12 +7,12 @@ import (
 	"io"
 	"math/bits"
 	"os"
+	"slices"
 
 	"github.com/klauspost/compress/s2"
 )
 
-// A shard is a Parquet file of the plainest kind: PLAIN values, one page a
-// column chunk, no statistics. Workers hold their columns in that encoding
+// A shard is a Parquet file of the plainest kind: PLAIN values, no statistics. Workers hold their columns in that encoding
 // already, so the general writers of arrow-go, which build arrays first and
 // cost as much as parsing, have nothing to give here. Shards never leave
 // staging; what is published is written by the SQL engine.
@@ -308,39 +308,84 @@ func (w *shardWriter) flush(b *tableBuf) error {
 // maxPage bounds a page: its size is a 32-bit number in the format.
 const maxPage = 1<<31 - 1
 
+// pageBytes is about how much a page holds: what a page is made of, compressed
+// into and unpacked to stays in the caches, and the reader uses the same memory for
+// one page after the other.
+const pageBytes = 128 << 10
+
 func (w *shardWriter) chunk(c *columnBuf) (chunkInfo, error) {
-	w.page = w.page[:0]
-	values := c.rows
+	info := chunkInfo{offset: w.off, codec: pqSnappy}
+	if c.col.typ.kind == kUUID {
+		info.codec = pqUncompressed // hashes do not compress
+	}
 	if c.col.typ.lists > 0 {
-		values = len(c.rep)
-		w.page = appendLevels(w.page, c.rep, int(c.col.typ.lists))
+		w.page = appendLevels(w.page[:0], c.rep, int(c.col.typ.lists))
 		w.page = appendLevels(w.page, c.def, 2*int(c.col.typ.lists)+1)
-	} else if !c.col.required {
-		w.page = appendLevels(w.page, c.def, 1)
+		w.page = appendValues(w.page, c.col.typ, c.data)
+		err := w.writePage(&info, w.page, len(c.rep))
+		return info, err
 	}
-	if c.col.typ.kind == kBool {
-		w.page = appendPackedBools(w.page, c.data)
-	} else {
-		w.page = append(w.page, c.data...)
+	rows := max(1, c.rows*pageBytes/max(1, len(c.data)))
+	for from, at := 0, 0; from < c.rows; from += rows {
+		to := min(from+rows, c.rows)
+		end := c.end(from, to, at)
+		body := c.data[at:end]
+		if !c.col.required || c.col.typ.kind == kBool {
+			w.page = w.page[:0]
+			if !c.col.required {
+				w.page = appendLevels(w.page, c.def[from:to], 1)
+			}
+			w.page = appendValues(w.page, c.col.typ, body)
+			body = w.page
+		}
+		if err := w.writePage(&info, body, to-from); err != nil {
+			return info, err
+		}
+		at = end
 	}
-	return w.writePage(values, c.col.typ.kind != kUUID) // hashes do not compress
+	return info, nil
 }
 
-// writePage writes w.page as a column chunk.
-func (w *shardWriter) writePage(values int, compress bool) (chunkInfo, error) {
-	if len(w.page) > maxPage {
-		return chunkInfo{}, fmt.Errorf("write shard %s: a page of %d bytes is beyond the format", w.path, len(w.page))
+// end is where the values of the rows [from, to) end in data, which begin at at.
+func (c *columnBuf) end(from, to, at int) int {
+	switch {
+	case to == c.rows:
+		return len(c.data)
+	case c.wide == 0:
+		return int(c.offs[to])
+	case c.col.required:
+		return to * c.wide
 	}
-	body, codec := w.page, int64(pqUncompressed)
-	if compress {
-		w.packed = s2.EncodeSnappy(w.packed[:cap(w.packed)], w.page)
-		body, codec = w.packed, pqSnappy
+	return at + bytes.Count(c.def[from:to], []byte{1})*c.wide
+}
+
+// appendValues writes values as a page has them.
+func appendValues(dst []byte, t scalar, values []byte) []byte {
+	if t.kind == kBool {
+		return appendPackedBools(dst, values)
+	}
+	return append(dst, values...)
+}
+
+// headRoom is more than the header of a page takes.
+const headRoom = 64
+
+// writePage writes one page of the column chunk that info tells of.
+func (w *shardWriter) writePage(info *chunkInfo, page []byte, values int) error {
+	if len(page) > maxPage {
+		return fmt.Errorf("write shard %s: a page of %d bytes is beyond the format", w.path, len(page))
+	}
+	body := page
+	if info.codec == pqSnappy {
+		// Behind room for the header, so that both are written at once.
+		w.packed = slices.Grow(w.packed[:0], headRoom+s2.MaxEncodedLen(len(page)))
+		body = s2.EncodeSnappy(w.packed[headRoom:cap(w.packed)], page)
 	}
 	h := &w.scratch
 	h.b = h.b[:0]
 	h.begin()
 	h.i32(1, 0)
-	h.i32(2, int64(len(w.page)))
+	h.i32(2, int64(len(page)))
 	h.i32(3, int64(len(body)))
 	h.structField(5)
 	h.i32(1, int64(values))
@@ -349,12 +394,18 @@ func (w *shardWriter) writePage(values int, compress bool) (chunkInfo, error) {
 	h.i32(4, pqRLE)
 	h.end()
 	h.end()
-	info := chunkInfo{offset: w.off, values: int64(values), codec: codec,
-		size: int64(len(h.b) + len(body)), plain: int64(len(h.b) + len(w.page))}
-	if err := w.write(h.b); err != nil {
-		return info, err
+	info.values += int64(values)
+	info.size += int64(len(h.b) + len(body))
+	info.plain += int64(len(h.b) + len(page))
+	if info.codec == pqSnappy {
+		start := headRoom - len(h.b)
+		copy(w.packed[start:headRoom], h.b)
+		return w.write(w.packed[start : headRoom+len(body)])
 	}
-	return info, w.write(body)
+	if err := w.write(h.b); err != nil {
+		return err
+	}
+	return w.write(body)
 }
 
 // rank writes the column of ranks, whose runs have got their numbers.
@@ -370,8 +421,8 @@ func (w *shardWriter) rank() error {
 		if int64(len(w.page)) != 8*g.rows {
 			return checkFailed("the chunks of a shard of %s have %d rows, it holds %d", w.t.name, len(w.page)/8, g.rows)
 		}
-		info, err := w.writePage(int(g.rows), false)
-		if err != nil {
+		info := chunkInfo{offset: w.off, codec: pqUncompressed}
+		if err := w.writePage(&info, w.page, int(g.rows)); err != nil {
 			return err
 		}
 		g.chunks = append(g.chunks, info)
