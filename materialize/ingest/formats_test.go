@@ -367,7 +367,11 @@ func TestOldTimestampsOfParquet(t *testing.T) {
 	root := schema.MustGroup(schema.NewGroupNode("schema", parquet.Repetitions.Required, schema.FieldList{schema.NewInt96Node("at", parquet.Repetitions.Required, -1)}, -1))
 	var b bytes.Buffer
 	w := file.NewParquetWriter(&b, root)
-	column, err := w.AppendRowGroup().NextColumn()
+	group, err := w.AppendRowGroupChecked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	column, err := group.NextColumn()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -180,7 +180,7 @@ func someBatch(t testing.TB, r *rand.Rand, rows int) arrow.RecordBatch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch, _, err := array.RecordFromJSON(memory.NewGoAllocator(), s, bytes.NewReader(text), array.WithUseNumber())
+	batch, _, err := array.RecordFromJSON(memory.NewGoAllocator(), s, bytes.NewReader(text))
 	if err != nil {
 		t.Fatalf("make a %s: %v", f.Type, err)
 	}
