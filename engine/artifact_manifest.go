@@ -33,6 +33,11 @@ func (e *Engine) manifest(ctx context.Context, g *plan.Graph, inv Invocation) (o
 			m.sums[model.File] = sum
 		}
 	}
+	for _, t := range g.Tests() {
+		if _, ok := m.sums[t.File]; !ok && t.About != nil { // a file of sources may have very many
+			m.sums[t.File] = m.checksum(t.File)
+		}
+	}
 	parents, children := map[string][]string{}, map[string][]string{}
 	for _, n := range g.Nodes() {
 		parents[n.ID], children[n.ID] = ids(n.Parents), ids(n.Children)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,54 +11,64 @@ import (
 	"rbt/internal/project"
 )
 
-// testHashes are the tests that a receipt remembers, by their hashes.
-type testHashes map[string]bool
+// testHashes are the tests that a receipt remembers: how it does, by
+// plan.TestOfHash.
+type testHashes map[string]string
 
 func readHashes(text string) testHashes {
 	set := testHashes{}
 	for _, h := range strings.Fields(text) {
-		set[h] = true
+		set.add(h)
 	}
 	return set
 }
 
+func (h testHashes) add(hash string) { h[plan.TestOfHash(hash)] = hash }
+
+func (h testHashes) has(hash string) bool { return h[plan.TestOfHash(hash)] == hash }
+
 // note adds a test that passed and takes out one that did not: a test that
-// warned is asked again by the next run, which shall warn again.
+// warned is asked again by the next run, which shall warn again. What it came to
+// on other files of its sources is forgotten either way.
 func (h testHashes) note(hash string, status Status) {
 	if status == StatusPass {
-		h[hash] = true
+		h.add(hash)
 	} else {
-		delete(h, hash)
+		delete(h, plan.TestOfHash(hash))
 	}
 }
 
-func (h testHashes) text() string { return strings.Join(sortedKeys(h), " ") }
+func (h testHashes) text() string { return strings.Join(slices.Sorted(maps.Values(h)), " ") }
 
 // gateHashes gives what the receipt of a step that is built remembers at once:
-// its gates and unit tests, not what runs after it is published.
+// its gates and unit tests and what stays true of sources, not what runs after it
+// is published.
 func (r *run) gateHashes(s *plan.Step) testHashes {
 	hashes := testHashes{}
 	for _, t := range s.Gates {
-		hashes[r.tests[t].Hash] = true
+		hashes.add(r.hashes[r.tests[t].ID])
 	}
 	for _, u := range s.UnitTests {
-		hashes[r.units[u].Hash] = true
+		hashes.add(r.hashes[r.units[u].ID])
+	}
+	for _, hash := range s.StillPassed() {
+		hashes.add(hash)
 	}
 	return hashes
 }
 
 // mustAsk reports whether a test is to be asked about what is published: it did
 // not pass on it before, or can give another answer by itself.
-func mustAsk(passed testHashes, t *plan.TestNode) bool {
-	return !passed[t.Hash] || t.Volatile != ""
+func (r *run) mustAsk(passed testHashes, t *plan.TestNode) bool {
+	return !passed.has(r.hashes[t.ID]) || t.Volatile != ""
 }
 
 // untested gives the gates and unit tests of a step that are to be asked about
 // what is published.
 func (r *run) untested(s *plan.Step) (gates []*project.Test, units []*project.UnitTest) {
 	passed := readHashes(s.Receipt.TestsHash)
-	gates = slices.DeleteFunc(slices.Clone(s.Gates), func(t *project.Test) bool { return !mustAsk(passed, r.tests[t]) })
-	units = slices.DeleteFunc(slices.Clone(s.UnitTests), func(u *project.UnitTest) bool { return !mustAsk(passed, r.units[u]) })
+	gates = slices.DeleteFunc(slices.Clone(s.Gates), func(t *project.Test) bool { return !r.mustAsk(passed, r.tests[t]) })
+	units = slices.DeleteFunc(slices.Clone(s.UnitTests), func(u *project.UnitTest) bool { return !r.mustAsk(passed, r.units[u]) })
 	return gates, units
 }
 

@@ -149,11 +149,10 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 	r := &run{
 		e: e, plan: p, o: o, sessions: map[int]*session{}, published: map[string]publishedNode{}, receipts: map[string]lake.Receipt{},
 		built: map[*plan.Node]bool{}, begun: map[int]*NodeResult{}, units: map[*project.UnitTest]*plan.TestNode{}, benches: map[int]*unitBench{},
-		unitTests: make([]*TestResult, len(p.UnitTests)), tests: map[*project.Test]*plan.TestNode{}, hashes: map[string]string{}, late: make([]*TestResult, len(p.Late)), guarding: map[int]bool{}, settler: p.NewSettler(),
+		unitTests: make([]*TestResult, len(p.UnitTests)), tests: map[*project.Test]*plan.TestNode{}, hashes: p.TestHashes(), late: make([]*TestResult, len(p.Late)), guarding: map[int]bool{}, settler: p.NewSettler(),
 		result: &Result{InvocationID: o.InvocationID, Command: o.Command, Started: e.o.Now(), Nodes: make([]*NodeResult, len(p.Steps))},
 	}
 	for _, t := range p.Graph.Tests() {
-		r.hashes[t.ID] = t.Hash
 		if t.Test != nil {
 			r.tests[t.Test] = t
 		} else {

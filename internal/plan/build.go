@@ -52,7 +52,9 @@ func (g *Graph) Plan(p *project.Project, state *lake.State, o Options) (*Plan, d
 		s.After = w.after(g.parents[s.Node.index])
 	}
 	pl.Relays = w.relays
-	placed := attach(w, pl.Steps, sel.Tests, pl.available)
+	pl.ids.stampAll(sel.Tests, o.Workers)
+	pl.tests = pl.ids.withSources(sel.Tests)
+	placed := attach(w, pl.Steps, pl.tests, pl.available)
 	pl.UnitTests = placed.units
 	pl.Late = w.lateTests(placed.late, pl.Steps)
 	pl.Guards = w.guards(placed.late)
@@ -63,7 +65,6 @@ func (g *Graph) Plan(p *project.Project, state *lake.State, o Options) (*Plan, d
 		return nil, diags.Sort()
 	}
 	pl.noteDeferred()
-	pl.ids.stampAll(o.Workers)
 	for _, s := range pl.Steps {
 		d := pl.ids.decide(s)
 		s.Action, s.Reasons, s.Fingerprint, s.Inputs, s.Pending = d.Action, d.Reasons, d.Fingerprint, d.Inputs, d.Pending

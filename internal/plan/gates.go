@@ -191,14 +191,16 @@ func (w *waits) readers(n *Node) []int {
 // lateReasons says of each late test why it runs whatever is built, when the
 // steps are decided.
 func (p *Plan) lateReasons(tests []*TestNode) {
+	remembered := map[*Node]map[string]bool{} // by owner; one of a source may have very many tests
 	for i := range p.Late {
 		l, t := &p.Late[i], tests[i]
 		var owner *Step
-		var held *lake.Receipt
+		passed, held := remembered[l.Owner]
 		if l.Owner != nil {
 			owner = p.ids.steps[l.Owner.index]
-			if n, ok := p.ids.here.node(l.Owner.Name); ok {
-				held = &n.Receipt
+			if n, ok := p.ids.here.node(l.Owner.Name); ok && !held {
+				passed, held = rememberedTests(&n.Receipt), true
+				remembered[l.Owner] = passed
 			}
 		}
 		switch {
@@ -208,7 +210,7 @@ func (p *Plan) lateReasons(tests []*TestNode) {
 			l.Reasons = []string{"selected"}
 		case owner != nil && owner.Action == ActionRun && len(l.After) == 0:
 			l.Reasons = []string{owner.Node.Name + " is built"}
-		case held != nil && !rememberedTests(held)[t.Hash]:
+		case held && !passed[t.Hash]:
 			l.Reasons = []string{"it is new, changed or did not pass"}
 		}
 	}

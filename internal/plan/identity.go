@@ -333,10 +333,15 @@ func (x *identities) stamp(i int) stamps {
 	return stamps{files: files, err: err}
 }
 
-// stampAll looks at the files of everything that the steps read, on so many
-// goroutines.
-func (x *identities) stampAll(workers int) {
+// stampAll looks at the files of everything that the steps and these tests read, on
+// so many goroutines.
+func (x *identities) stampAll(tests []*TestNode, workers int) {
 	needed := map[int]bool{}
+	for _, t := range tests {
+		for _, i := range x.g.sourcesOf(t) {
+			needed[i] = true
+		}
+	}
 	seen := map[int]bool{}
 	var todo []int
 	for i, s := range x.steps {

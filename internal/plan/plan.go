@@ -187,9 +187,10 @@ type Plan struct {
 	Guards   []Guard // one a source that has tests and is read, by the source's ID
 	// UnitTests are those that no step brings: of a plan for tests, all.
 	UnitTests []*project.UnitTest
-	Deferred  []*Node  // unselected nodes that steps and tests read from Options.Defer
-	Orphans   []string // receipts whose node left the project
-	Foreign   []string // paths of data that no receipt accounts for
+	tests     []*TestNode // of Selected, with the hashes of TestHashes; nil of a plan for tests
+	Deferred  []*Node     // unselected nodes that steps and tests read from Options.Defer
+	Orphans   []string    // receipts whose node left the project
+	Foreign   []string    // paths of data that no receipt accounts for
 	Warnings  diag.List
 
 	ids *identities
