@@ -248,7 +248,7 @@ func calledName(x *callExpr) string {
 // callHost calls a function of the host, which never gets an undefined value.
 func (p *proc) callHost(fn Func, a *argList, x *callExpr) (any, error) {
 	at := blame(x)
-	c := &Call{Ctx: p.r.ctx, Args: a.pos, Pos: at.in(p.tmpl.file), Callers: p.callers, expr: x}
+	c := &Call{Ctx: p.r.ctx, Args: a.pos, Pos: at.in(p.tmpl.file), Callers: p.callers, expr: x, run: p.r}
 	for i := range c.Args {
 		c.Args[i] = plain(c.Args[i])
 		if u, ok := c.Args[i].(*Undefined); ok {

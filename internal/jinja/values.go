@@ -63,7 +63,12 @@ type Call struct {
 	// Callers are the places of the macro calls around it, innermost first.
 	Callers []diag.Pos
 	expr    *callExpr
+	run     *run
 }
+
+// Text gives a value as {{ }} writes it. What has no text, such as a function,
+// and a text above the budget are errors.
+func (c *Call) Text(v any) (string, error) { return c.run.str(v) }
 
 // ArgPos gives the place of argument i, counted from 0, where it is written out
 // in the call, else that of the call.

@@ -419,7 +419,11 @@ func callLog(c *jinja.Call) (any, error) {
 	if v, ok := c.Kwarg("info"); ok {
 		info = v == true
 	}
-	if msg := r.p.Mask(printed(c.Args[0])); r.o.Log != nil {
+	msg, err := c.Text(c.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	if msg = r.p.Mask(msg); r.o.Log != nil {
 		r.o.Log(msg, info, c.Pos)
 	} else if info {
 		r.said = append(r.said, diag.Diagnostic{Severity: diag.Remark, Pos: c.Pos, Msg: msg})

@@ -31,7 +31,11 @@ func callMD5(c *jinja.Call) (any, error) {
 	if len(c.Args) != 1 {
 		return nil, badCall(c, "local_md5 takes a text")
 	}
-	sum := md5.Sum([]byte(printed(c.Args[0])))
+	text, err := c.Text(c.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	sum := md5.Sum([]byte(text))
 	return hex.EncodeToString(sum[:]), nil
 }
 

@@ -72,7 +72,10 @@ func exceptionsObject() *object {
 	raise := func(c *jinja.Call) (any, error) {
 		msg := "the template raised an error"
 		if len(c.Args) > 0 {
-			msg = printed(c.Args[0])
+			var err error
+			if msg, err = c.Text(c.Args[0]); err != nil {
+				return nil, err
+			}
 		}
 		return nil, diag.Errorf(diag.TemplateRaised, c.Pos, "%s", seen(c).p.Mask(msg))
 	}
@@ -84,7 +87,11 @@ func exceptionsObject() *object {
 			if len(c.Args) == 0 {
 				return "", nil
 			}
-			msg := r.p.Mask(printed(c.Args[0]))
+			msg, err := c.Text(c.Args[0])
+			if err != nil {
+				return nil, err
+			}
+			msg = r.p.Mask(msg)
 			if r.o.Log != nil {
 				r.o.Log("warning: "+msg, true, c.Pos)
 				return "", nil
@@ -200,7 +207,8 @@ func adapterObject() *object {
 			if len(c.Args) != 1 {
 				return nil, badCall(c, "adapter.quote takes a name")
 			}
-			return quoteName(printed(c.Args[0])), nil
+			name, err := c.Text(c.Args[0])
+			return quoteName(name), err
 		}),
 		"get_columns_in_relation": jinja.Func(callColumns),
 		"dispatch":                refused("adapter.dispatch", "rbt has one engine: call the macro itself"),

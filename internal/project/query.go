@@ -226,7 +226,11 @@ func callRunQuery(c *jinja.Call) (any, error) {
 	if len(c.Args) != 1 {
 		return nil, badCall(c, "run_query takes a query")
 	}
-	return seen(c).query(c, printed(c.Args[0]))
+	text, err := c.Text(c.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	return seen(c).query(c, text)
 }
 
 // callColumns is adapter.get_columns_in_relation.
