@@ -73,6 +73,14 @@ func (r *reject) at() string {
 	return fmt.Sprintf("byte %d: ", r.offset)
 }
 
+// told says what is wrong with the record, and in which field where it is one.
+func (r *reject) told() string {
+	if r.field == "" {
+		return fmt.Sprintf("%s%s: %s", r.at(), r.reason, r.msg)
+	}
+	return fmt.Sprintf("%s%s: %s: %s", r.at(), r.field, r.reason, r.msg)
+}
+
 // shownRejects is how many rejects an aborted load names.
 const shownRejects = 5
 
@@ -179,10 +187,7 @@ func (g *gate) verdict(p *Program, records int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if f := g.fatal; f != nil && (g.max < 0 || int64(len(g.heap)) <= g.max || f.pos <= g.heap[0]) {
-		d := diag.Errorf(diag.IngestBadRecord, diag.Pos{File: f.file, Line: int(f.line)}, "%s%s: %s", f.at(), f.reason, f.msg)
-		if f.field != "" {
-			d = diag.Errorf(diag.IngestBadRecord, d.Pos, "%s%s: %s: %s", f.at(), f.field, f.reason, f.msg)
-		}
+		d := diag.Errorf(diag.IngestBadRecord, diag.Pos{File: f.file, Line: int(f.line)}, "%s", f.told())
 		return d.WithHint("mend the record, or let on_bad_record: quarantine set such records aside")
 	}
 	limit, over := "", false
@@ -204,7 +209,7 @@ func (g *gate) verdict(p *Program, records int64) error {
 	}
 	for i := range first {
 		r := &first[i]
-		d = d.WithNote(diag.Pos{File: r.file, Line: int(r.line)}, "%s%s: %s", r.at(), r.reason, r.msg)
+		d = d.WithNote(diag.Pos{File: r.file, Line: int(r.line)}, "%s", r.told())
 	}
 	return d.WithHint("mend the input, or raise max_rejects")
 }
