@@ -339,6 +339,12 @@ func (b *builder) recompile(ctx context.Context) (*project.Compiled, error) {
 			}
 			return b.session.readOnly(ctx, sql)
 		},
+		MayRead: func(refs []project.Ref) error {
+			if late, ok := lateRefs(b.step.Node, refs).(diag.List); ok {
+				return late[0]
+			}
+			return nil
+		},
 		Log: func(msg string, info bool, _ diag.Pos) {
 			level := "debug"
 			if info {
@@ -350,7 +356,7 @@ func (b *builder) recompile(ctx context.Context) (*project.Compiled, error) {
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	return compiled, lateRefs(b.step.Node, compiled)
+	return compiled, lateRefs(b.step.Node, compiled.Refs)
 }
 
 // place gives an error of the engine the place in the user's file.

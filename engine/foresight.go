@@ -88,14 +88,14 @@ func (c *checker) recompile(ctx context.Context, s *session, n *plan.Node, compi
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	return told, lateRefs(n, told)
+	return told, lateRefs(n, told.Refs)
 }
 
 // lateRefs refuses references that a template met only now that it could ask the
 // database: nothing made sure that they are there.
-func lateRefs(n *plan.Node, compiled *project.Compiled) error {
+func lateRefs(n *plan.Node, refs []project.Ref) error {
 	var problems diag.List
-	for _, ref := range compiled.Refs {
+	for _, ref := range refs {
 		known := slices.ContainsFunc(n.Refs, func(r project.Ref) bool {
 			return r.Node == ref.Node && r.Output == ref.Output && r.Source == ref.Source
 		})

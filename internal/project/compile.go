@@ -21,6 +21,9 @@ type CompileOptions struct {
 	// Query runs a read-only query for run_query; nil while only dependencies
 	// are sought (run_query then gives an empty result and execute is false).
 	Query QueryFunc
+	// MayRead, where set, is asked before each query with the references met so
+	// far. A diagnostic of it is the error of the query.
+	MayRead func(refs []Ref) error
 }
 
 // QueryFunc runs one read-only query of a template. A time.Time among the values

@@ -205,7 +205,15 @@ func (r *rendering) query(c *jinja.Call, sql string) (*table, error) {
 	if r.o.Query == nil {
 		return &table{unread: true}, nil
 	}
-	names, rows, err := r.o.Query(sql)
+	var names []string
+	var rows [][]any
+	var err error
+	if r.o.MayRead != nil {
+		err = r.o.MayRead(r.refs)
+	}
+	if err == nil {
+		names, rows, err = r.o.Query(sql)
+	}
 	if err != nil {
 		if d, ok := err.(diag.Diagnostic); ok {
 			return nil, d
