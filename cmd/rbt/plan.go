@@ -188,13 +188,13 @@ func plannedTests(p *plan.Plan) string {
 	return text + "."
 }
 
-// guardingTests gives the places in Plan.Late of tests that come before what reads
-// their source.
+// guardingTests gives the places in Plan.Late of the tests of sources that come
+// before what reads the source.
 func guardingTests(p *plan.Plan) map[int]bool {
 	guarding := map[int]bool{}
 	for _, g := range p.Guards {
 		for _, k := range g.Tests {
-			guarding[k] = true
+			guarding[k] = len(p.Late[k].After) == 0
 		}
 	}
 	return guarding

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,33 +143,51 @@ func (w *waits) lateTests(tests []*TestNode, steps []*Step) []LateTest {
 	return late
 }
 
-// guards gives the tests that come before whatever reads their source. A test of a
-// source that also looks at data of this run comes after that and guards nothing.
+// guards gives what waits for late tests: the steps that read what a test is about.
+// Of these only those that stand lower in the graph than all that the test waits
+// for: every wait of a run then goes up the graph, and none goes in a circle.
 func (w *waits) guards(late []*TestNode) []Guard {
-	var sources []*Node
-	tests := map[*Node][]int{}
+	type group struct {
+		about *Node
+		level int // of the lowest step that the tests wait for; -1 where there is none
+	}
+	var groups []group
+	tests := map[group][]int{}
+	levels := w.g.levels()
 	for i, t := range late {
-		source := t.About
-		if source == nil || source.Kind != KindSource || slices.ContainsFunc(t.Reads, func(n *Node) bool { return len(w.live([]int{n.index})) > 0 }) {
+		if t.About == nil {
 			continue
 		}
-		if tests[source] == nil {
-			sources = append(sources, source)
+		places := make([]int, len(t.Reads))
+		for k, n := range t.Reads {
+			places[k] = n.index
 		}
-		tests[source] = append(tests[source], i)
+		of := group{t.About, -1}
+		for _, place := range w.live(places) {
+			of.level = max(of.level, levels[place])
+		}
+		if tests[of] == nil {
+			groups = append(groups, of)
+		}
+		tests[of] = append(tests[of], i)
 	}
-	slices.SortFunc(sources, func(a, b *Node) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(groups, func(a, b group) int { return cmp.Or(strings.Compare(a.about.ID, b.about.ID), a.level-b.level) })
 	var out []Guard
-	for _, source := range sources {
-		if steps := w.readers(source); len(steps) > 0 {
-			out = append(out, Guard{Tests: tests[source], Steps: steps})
+	for _, of := range groups {
+		steps := slices.DeleteFunc(w.readers(of.about), func(place int) bool { return levels[place] <= of.level })
+		for i, place := range steps {
+			steps[i] = w.step[place]
+		}
+		if len(steps) > 0 {
+			slices.Sort(steps)
+			out = append(out, Guard{Tests: tests[of], Steps: steps})
 		}
 	}
 	return out
 }
 
-// readers gives the steps that read a node, by themselves or through unselected
-// nodes that keep no data of their own.
+// readers gives the places of the steps that read a node, by themselves or through
+// unselected nodes that keep no data of their own.
 func (w *waits) readers(n *Node) []int {
 	var out []int
 	seen := map[*Node]bool{}
@@ -178,14 +197,24 @@ func (w *waits) readers(n *Node) []int {
 		switch {
 		case seen[c]:
 		case w.step[c.index] > 0:
-			out = append(out, w.step[c.index])
+			out = append(out, c.index)
 		case w.through(c):
 			todo = append(todo, c.Children...)
 		}
 		seen[c] = true
 	}
-	slices.Sort(out)
 	return out
+}
+
+// levels gives the length of the longest path that ends at each node.
+func (g *Graph) levels() []int {
+	levels := make([]int, len(g.nodes))
+	for _, i := range g.order {
+		for _, p := range g.parents[i] {
+			levels[i] = max(levels[i], levels[p]+1)
+		}
+	}
+	return levels
 }
 
 // lateReasons says of each late test why it runs whatever is built, when the

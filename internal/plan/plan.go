@@ -167,11 +167,12 @@ type LateTest struct {
 	Reasons []string // why the test runs whatever is built
 }
 
-// Guard keeps what reads a source from being built before the source's tests have
-// held: these steps wait for them and are skipped where one fails.
+// Guard keeps what reads a source, or a step whose late tests are to come, from
+// being built before these tests have held: the steps wait for them and are skipped
+// where one fails.
 type Guard struct {
-	Tests []int // places in Plan.Late, ascending, at least one
-	Steps []int // numbers of steps that read the source, ascending, at least one
+	Tests []int // places in Plan.Late of tests about one relation, ascending, at least one
+	Steps []int // numbers of steps that read it, ascending, at least one
 }
 
 // Plan is what a command will do. It never changes.
@@ -184,7 +185,7 @@ type Plan struct {
 	Steps    []*Step
 	Relays   []Relay
 	Late     []LateTest
-	Guards   []Guard // one a source that has tests and is read, by the source's ID
+	Guards   []Guard // by the ID of what the tests are about
 	// UnitTests are those that no step brings: of a plan for tests, all.
 	UnitTests []*project.UnitTest
 	tests     []*TestNode // of Selected, with the hashes of TestHashes; nil of a plan for tests
