@@ -3,7 +3,6 @@ package project
 import (
 	"context"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -168,7 +167,7 @@ func (l *loader) projectVars() map[string]any {
 
 // read gives the text of a file without a byte order mark.
 func (l *loader) read(f foundFile) (string, bool) {
-	b, err := os.ReadFile(f.path)
+	b, err := readFile(f.path)
 	if err != nil {
 		l.report(diag.Errorf(diag.NoProject, diag.Pos{File: f.rel}, "the file cannot be read: %s", err))
 		return "", false
@@ -285,7 +284,7 @@ func (l *loader) loadModel(mf *modelFile) {
 	mf.m = &Model{Name: norm.NFC.String(mf.stem()), File: mf.rel, Folder: mf.folder()}
 	// The maps of a folder's configuration belong to all of its models.
 	mf.cfg = l.folderConfig(mf.folder()).clone()
-	b, err := os.ReadFile(mf.path)
+	b, err := readFile(mf.path)
 	if err != nil {
 		mf.d.add(diag.Errorf(diag.NoProject, diag.Pos{File: mf.rel}, "the file cannot be read: %s", err))
 		return

@@ -52,7 +52,7 @@ func (p *Project) SourceText(file string) (string, bool) {
 	if info, err := os.Stat(path); err != nil || info.Size() > maxSourceText {
 		return "", false
 	}
-	b, err := os.ReadFile(path)
+	b, err := readFile(path)
 	if err != nil || bytes.IndexByte(b[:min(len(b), 4096)], 0) >= 0 {
 		return "", false
 	}
