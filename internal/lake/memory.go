@@ -21,7 +21,7 @@ import (
 type Memory struct {
 	program, root string
 	from          int   // memoryFrom, and fewer in tests
-	until         int64 // what changed later than this, in ns since 1970, is not kept
+	now           int64 // before anything of the lake was read, in ns since 1970
 	entries       map[string]*entry
 
 	mu   sync.Mutex
@@ -55,15 +55,26 @@ const (
 	memoryShare = 16
 	// memoryAge is how long a file must have been left alone before it is kept: one
 	// that is written twice within a tick of the file system's clock has the same
-	// identity both times.
-	memoryAge = 3 * time.Second
+	// identity both times. No tick of a clock that tells parts of a second is longer
+	// than some hundredths of one.
+	memoryAge, memoryFineAge = 3 * time.Second, 300 * time.Millisecond
 )
+
+// leftAlone reports whether a file was left alone long enough, at a time in ns since
+// 1970, to be known by its identity.
+func (id identity) leftAlone(now int64) bool {
+	age := memoryFineAge
+	if id.ctime%int64(time.Second) == 0 {
+		age = memoryAge
+	}
+	return id != (identity{}) && id.ctime <= now-age.Nanoseconds()
+}
 
 // NewMemory gives what text holds of the lake at root. Text that another program
 // wrote, or for another lake, or that is damaged or empty holds nothing. Now is the
 // time before anything of the lake is read.
 func NewMemory(program, root, text string, now time.Time) *Memory {
-	m := &Memory{program: program, root: root, from: memoryFrom, until: now.Add(-memoryAge).UnixNano(), seen: map[string]*entry{}}
+	m := &Memory{program: program, root: root, from: memoryFrom, now: now.UnixNano(), seen: map[string]*entry{}}
 	body, ok := strings.CutPrefix(text, memoryMagic)
 	if !ok || len(body) < sha256.Size {
 		return m
@@ -200,7 +211,7 @@ func (m *Memory) noteReceipt(name string, id identity, r Receipt) {
 // apart.
 func ContentIdentity(info fs.FileInfo, now time.Time) string {
 	id := identityOf(info)
-	if id == (identity{}) || id.ctime > now.Add(-memoryAge).UnixNano() {
+	if !id.leftAlone(now.UnixNano()) {
 		return ""
 	}
 	return string(appendIdentity(nil, id))
@@ -208,7 +219,7 @@ func ContentIdentity(info fs.FileInfo, now time.Time) string {
 
 // settled reports whether a file was left alone long enough to be known by its
 // identity.
-func (m *Memory) settled(id identity) bool { return id != (identity{}) && id.ctime <= m.until }
+func (m *Memory) settled(id identity) bool { return id.leftAlone(m.now) }
 
 // whole reports whether the published file of a node, which is id now, was found to
 // be that of its receipt.

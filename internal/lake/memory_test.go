@@ -336,3 +336,26 @@ func TestReadingOfNumbers(t *testing.T) {
 		}
 	})
 }
+
+func TestLeftAlone(t *testing.T) {
+	const s = int64(time.Second)
+	for _, c := range []struct {
+		ctime, now int64
+		want       bool
+	}{
+		{100*s + 7, 100*s + 7 + s*3/10, true},
+		{100*s + 7, 100*s + 6 + s*3/10, false},
+		{100*s + 7, 100 * s, false},
+		// A clock of whole seconds may not have ticked for one or two.
+		{100 * s, 102 * s, false},
+		{100 * s, 103 * s, true},
+	} {
+		id := identity{size: 1, ctime: c.ctime, inode: 1}
+		if got := id.leftAlone(c.now); got != c.want {
+			t.Errorf("a file of %d at %d: %v", c.ctime, c.now, got)
+		}
+	}
+	if (identity{}).leftAlone(9 * s) {
+		t.Error("a file without identity is known by it")
+	}
+}
