@@ -65,7 +65,7 @@ func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
 			return err
 		}
 		b.result.Tests = append(b.result.Tests, result)
-		if result.Status == StatusFail || result.Status == StatusError {
+		if result.Status.refuses() {
 			failed = append(failed, result)
 		}
 	}
@@ -142,7 +142,7 @@ func (r *run) auditStep(ctx context.Context, worker int, s *plan.Step, n *NodeRe
 	note := func(t *TestResult) {
 		t.AfterPublish = true
 		n.Tests = append(n.Tests, t)
-		if hashes.note(r.hashes[t.ID], t.Status); t.Status == StatusFail || t.Status == StatusError {
+		if hashes.note(r.hashes[t.ID], t.Status); t.Status.refuses() {
 			failed = append(failed, t)
 		}
 	}
@@ -183,7 +183,7 @@ func (r *run) lateTest(ctx context.Context, worker, k int) jobResult {
 		t.Status, t.Err = StatusSkipped, nil
 	}
 	t.AfterPublish = len(l.After) > 0
-	return jobResult{failed: r.guarding[k] && (t.Status == StatusFail || t.Status == StatusError), commit: func() { r.tested(k, t) }}
+	return jobResult{failed: l.Guards && t.Status.refuses(), commit: func() { r.tested(k, t) }}
 }
 
 // opener gives the worker's connection when it is needed, for what may be asked of

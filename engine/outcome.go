@@ -51,3 +51,6 @@ func holds(th *project.Threshold, failures, checked int64) bool {
 func asksForShare(t *project.Test) bool {
 	return t.WarnIf != nil && t.WarnIf.Percent || t.ErrorIf != nil && t.ErrorIf.Percent
 }
+
+// refuses reports whether a test that ended so stops what it gates.
+func (s Status) refuses() bool { return s == StatusFail || s == StatusError }

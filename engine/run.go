@@ -136,7 +136,6 @@ type run struct {
 
 	result    *Result
 	late      []*TestResult // by place in plan.Late; nil where it did not run
-	guarding  map[int]bool  // places in plan.Late of what steps wait for
 	unitTests []*TestResult // by place in plan.UnitTests
 	told      tellInOrder   // of late and unit tests
 }
@@ -149,7 +148,7 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 	r := &run{
 		e: e, plan: p, o: o, sessions: map[int]*session{}, published: map[string]publishedNode{}, receipts: map[string]lake.Receipt{},
 		built: map[*plan.Node]bool{}, begun: map[int]*NodeResult{}, units: map[*project.UnitTest]*plan.TestNode{}, benches: map[int]*unitBench{},
-		unitTests: make([]*TestResult, len(p.UnitTests)), tests: map[*project.Test]*plan.TestNode{}, hashes: p.TestHashes(), late: make([]*TestResult, len(p.Late)), guarding: map[int]bool{}, settler: p.NewSettler(),
+		unitTests: make([]*TestResult, len(p.UnitTests)), tests: map[*project.Test]*plan.TestNode{}, hashes: p.TestHashes(), late: make([]*TestResult, len(p.Late)), settler: p.NewSettler(),
 		result: &Result{InvocationID: o.InvocationID, Command: o.Command, Started: e.o.Now(), Nodes: make([]*NodeResult, len(p.Steps))},
 	}
 	for _, t := range p.Graph.Tests() {
@@ -157,11 +156,6 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 			r.tests[t.Test] = t
 		} else {
 			r.units[t.Unit] = t
-		}
-	}
-	for _, g := range p.Guards {
-		for _, k := range g.Tests {
-			r.guarding[k] = true
 		}
 	}
 	r.addPublished(e.o.Lake, o.State)

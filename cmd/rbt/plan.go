@@ -163,11 +163,10 @@ func plannedTests(p *plan.Plan) string {
 			after += n
 		}
 	}
-	guarding := guardingTests(p)
 	for i, action := range p.LateActions() {
 		switch action {
 		case plan.ActionRun:
-			if guarding[i] {
+			if ofSource(p.Late[i]) {
 				before++
 			} else {
 				after++
@@ -188,17 +187,9 @@ func plannedTests(p *plan.Plan) string {
 	return text + "."
 }
 
-// guardingTests gives the places in Plan.Late of the tests of sources that come
-// before what reads the source.
-func guardingTests(p *plan.Plan) map[int]bool {
-	guarding := map[int]bool{}
-	for _, g := range p.Guards {
-		for _, k := range g.Tests {
-			guarding[k] = len(p.Late[k].After) == 0
-		}
-	}
-	return guarding
-}
+// ofSource reports whether a late test comes before what reads the source that it is
+// about.
+func ofSource(t plan.LateTest) bool { return t.Guards && len(t.After) == 0 }
 
 type jsonPlan struct {
 	Steps   []jsonStep `json:"steps"`
@@ -241,11 +232,10 @@ func planJSON(p *plan.Plan) (string, error) {
 		}
 		j.Steps = append(j.Steps, step)
 	}
-	guarding := guardingTests(p)
 	for i, action := range p.LateActions() {
 		switch name := p.Late[i].Test.Name; {
 		case action == plan.ActionUnchanged:
-		case guarding[i]:
+		case ofSource(p.Late[i]):
 			j.Guards = append(j.Guards, name)
 		default:
 			j.Late = append(j.Late, name)

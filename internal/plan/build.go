@@ -58,6 +58,11 @@ func (g *Graph) Plan(p *project.Project, state *lake.State, o Options) (*Plan, d
 	pl.UnitTests = placed.units
 	pl.Late = w.lateTests(placed.late, pl.Steps)
 	pl.Guards = w.guards(placed.late)
+	for _, g := range pl.Guards {
+		for _, k := range g.Tests {
+			pl.Late[k].Guards = true
+		}
+	}
 	diags = append(diags, pl.checkParents()...)
 	diags = append(diags, pl.checkPublished(o)...)
 	diags = append(diags, pl.checkSomething(o)...)

@@ -151,6 +151,9 @@ func (w *waits) guards(late []*TestNode) []Guard {
 		about *Node
 		level int // of the lowest step that the tests wait for; -1 where there is none
 	}
+	if len(late) == 0 {
+		return nil
+	}
 	var groups []group
 	tests := map[group][]int{}
 	levels := w.g.levels()

@@ -165,6 +165,7 @@ type LateTest struct {
 	// when it fails, so that a later run tests it again. Nil: nobody remembers.
 	Owner   *Node
 	Reasons []string // why the test runs whatever is built
+	Guards  bool     // it stands in one of Plan.Guards: steps wait for it
 }
 
 // Guard keeps what reads a source, or a step whose late tests are to come, from
