@@ -236,6 +236,9 @@ var _ materialize.Session = (*session)(nil)
 
 // Exec runs one statement of rbt's own making.
 func (s *session) Exec(ctx context.Context, sql string) error {
+	if _, done, err := s.direct(ctx, sql); done || err != nil {
+		return err
+	}
 	return s.Query(ctx, sql, func([]any) error { return nil })
 }
 
@@ -421,7 +424,12 @@ func (s *session) CopyTo(ctx context.Context, query, path string, metadata map[s
 		file.Rows = n
 		return nil
 	}
-	err := s.Query(ctx, b.String(), count)
+	rows, done, err := s.direct(ctx, b.String())
+	if done {
+		file.Rows = rows
+	} else if err == nil {
+		err = s.Query(ctx, b.String(), count)
+	}
 	if err == nil && file.Rows < 0 { // PIVOT without IN is several statements, of which the last says nothing
 		err = s.Query(ctx, "SELECT num_rows FROM parquet_file_metadata("+quoteText(literalPath(path))+")", count)
 	}

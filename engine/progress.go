@@ -3,11 +3,9 @@ package engine
 import (
 	"context"
 	"os"
-	"reflect"
 	"sync"
 	"time"
 
-	duckdb "github.com/duckdb/duckdb-go/v2"
 	"github.com/duckdb/duckdb-go/v2/mapping"
 )
 
@@ -49,22 +47,6 @@ func (s *session) openGauge(ctx context.Context) *gauge {
 		}
 	}
 	return g
-}
-
-// connectionOf takes the handle of the engine's connection out of the driver's,
-// which keeps it to itself: duckdb-go v2.10506.0 binds the call that asks for
-// the progress and gives no way to make it. No longer needed once Conn has a
-// method for one of the two.
-func connectionOf(driverConn any) (mapping.Connection, bool) {
-	conn, ok := driverConn.(*duckdb.Conn)
-	if !ok {
-		return mapping.Connection{}, false
-	}
-	field := reflect.ValueOf(conn).Elem().FieldByName("conn")
-	if !field.IsValid() || field.Type() != reflect.TypeFor[mapping.Connection]() {
-		return mapping.Connection{}, false
-	}
-	return mapping.Connection{Ptr: field.FieldByName("Ptr").UnsafePointer()}, true
 }
 
 // read asks the engine. It may be called while the connection runs a query, and
