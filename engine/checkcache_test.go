@@ -1,13 +1,14 @@
 package engine
 
 import (
-	"crypto/sha256"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"rbt/internal/memory"
 )
 
 // TestCheckRemembers: what was found right is believed, and looked at again when
@@ -87,9 +88,12 @@ func TestCheckBelieves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edited := strings.ReplaceAll(string(text[sha256.Size:]), `"id"`, `"other"`)
-	sum := sha256.Sum256([]byte(edited))
-	if err := os.WriteFile(files[0], []byte(string(sum[:])+edited), 0o644); err != nil {
+	body, ok := memory.Open(string(text), answersMark)
+	if !ok {
+		t.Fatal("what is kept is not whole")
+	}
+	edited := strings.ReplaceAll(body, `"id"`, `"other"`)
+	if err := os.WriteFile(files[0], []byte(answersMark+edited+memory.Sum(edited)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{`models/b.sql:1:8: Referenced column "id" not found in FROM clause [RBT4006]`}

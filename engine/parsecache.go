@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rbt/internal/memory"
 	"rbt/internal/plan"
 	"rbt/internal/project"
 )
@@ -43,7 +43,11 @@ const parseFormat = 1
 // multiples of what the last one asked for.
 const parseSpare = 4
 
-const parsePrefix = "parse-"
+const (
+	parsePrefix = "parse-"
+	// answersMark counts up with the form of the file.
+	answersMark = "rbt answers 2\n"
+)
 
 func newParseCache(targetDir, version string, mask func(string) string) *parseCache {
 	return newAnswers[plan.Tables](targetDir, parsePrefix, parseFormat, version, mask)
@@ -81,22 +85,19 @@ func (c *answers[T]) load() {
 		return
 	}
 	c.loaded, c.entries = true, map[string]T{}
-	content, err := os.ReadFile(c.path())
-	if err != nil || len(content) < sha256.Size {
+	content, err := project.ReadText(c.path())
+	if err != nil {
 		return
 	}
-	sum, text := content[:sha256.Size], content[sha256.Size:]
-	if want := sha256.Sum256(text); !bytes.Equal(sum, want[:]) {
-		return
-	}
+	body, ok := memory.Open(content, answersMark)
 	entries := map[string]T{}
-	if json.Unmarshal(text, &entries) == nil {
+	if ok && json.Unmarshal([]byte(body), &entries) == nil {
 		c.entries = entries
 	}
 }
 
-// save writes what is new, and drops most of what nobody asked for. The file is a
-// hash of the JSON behind it: a damaged answer would be one that nobody gave.
+// save writes what is new, and drops most of what nobody asked for. The JSON is
+// sealed: a damaged answer would be one that nobody gave.
 func (c *answers[T]) save() error {
 	if !c.changed {
 		return nil
@@ -118,11 +119,14 @@ func (c *answers[T]) save() error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(text)
+	var sealed strings.Builder
+	sealed.WriteString(answersMark)
+	sealed.Write(text)
+	memory.Seal(&sealed, answersMark)
 	if err := os.MkdirAll(c.dir, 0o777); err != nil {
 		return err
 	}
-	if err := project.ReplaceFile(c.path(), string(sum[:])+string(text)); err != nil {
+	if err := project.ReplaceFile(c.path(), sealed.String()); err != nil {
 		return err
 	}
 	c.changed = false
@@ -134,7 +138,10 @@ func (c *answers[T]) removeOthers() error {
 	entries, err := os.ReadDir(c.dir)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), c.prefix) && e.Name() != filepath.Base(c.path()) {
-			err = errors.Join(err, os.Remove(filepath.Join(c.dir, e.Name())))
+			// Another command may have removed it first.
+			if removed := os.Remove(filepath.Join(c.dir, e.Name())); !errors.Is(removed, os.ErrNotExist) {
+				err = errors.Join(err, removed)
+			}
 		}
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,4 +64,23 @@ func TestParseCache(t *testing.T) {
 			t.Errorf("a damaged cache was believed: %s", what)
 		}
 	}
+}
+
+// TestAnswersAtOnce lets commands of different versions keep answers at once: each
+// removes the files of the others, which may be gone by then.
+func TestAnswersAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for version := range 8 {
+		wg.Go(func() {
+			for i := range 30 {
+				c := newParseCache(dir, fmt.Sprintf("v%d", version), func(s string) string { return s })
+				c.put(parseKey(fmt.Sprint(i)), plan.Tables{})
+				if err := c.save(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

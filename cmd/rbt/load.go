@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"rbt/internal/diag"
@@ -44,7 +45,7 @@ func load(ctx context.Context, sys *system, o commonOptions) (*workspace, error)
 			return nil, err
 		}
 	}
-	p, problems := project.Load(ctx, project.Options{Dir: dir, Target: o.target, Vars: vars, TargetPath: targetPath, Env: sys.env, Secrets: sys.secrets, Program: sys.program()})
+	p, problems := project.Load(ctx, project.Options{Dir: dir, Target: o.target, Vars: vars, TargetPath: targetPath, Env: sys.env, Secrets: sys.secrets, Program: sys.program(), Now: sys.now()})
 	w := &workspace{
 		sys: sys, o: o, p: p, colour: palette{on: sys.colours(o.noColor)},
 		out: maskedWriter{sys.stdout, p.Mask}, errOut: maskedWriter{sys.stderr, p.Mask},
@@ -68,7 +69,7 @@ func (w *workspace) fail(err error) error {
 	if w.o.json {
 		writeJSONLine(w.errOut, jsonEvent{
 			Event: "error", Time: w.sys.now().UTC().Format(time.RFC3339Nano), Level: "error",
-			Message: err.Error(), Problems: problemsOf(err),
+			Message: hideCredentials(err.Error()), Problems: problemsOf(err),
 		})
 		return errReported
 	}
@@ -162,7 +163,11 @@ func parseVars(o commonOptions) (map[string]any, error) {
 	for _, v := range o.varList {
 		name, value, err := project.ParseVar(v)
 		if err != nil {
-			return nil, usageErrorf("", "--var %s: %s", quoteArg(v), message(err))
+			name, _, ok := strings.Cut(v, "=")
+			if ok && strings.TrimSpace(name) != "" {
+				return nil, usageErrorf("", "--var %s: %s", quoteArg(name), message(err))
+			}
+			return nil, usageErrorf("", "--var: %s", message(err))
 		}
 		if seen[name] {
 			return nil, usageErrorf("", "--var sets %q twice", name)

@@ -1,14 +1,15 @@
 package lake
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"io"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"rbt/internal/memory"
 )
 
 // Memory is what an earlier command read of a lake, so that the next need not open
@@ -31,70 +32,41 @@ type Memory struct {
 
 // entry is what is known of one node.
 type entry struct {
-	receipt identity
-	data    identity // of the file at path; zero where it was not found to be whole
-	path    string   // of the receipt, as is commit
+	receipt memory.Identity
+	data    memory.Identity // of the file at path; zero where it was not found to be whole
+	path    string          // of the receipt, as is commit
 	commit  string
 	said    string // the receipt, as appendReceipt writes it; "" where it is not kept
 }
 
-// identity tells one content of a file from another: a file that was written to or
-// replaced has another time of change, which no program can set back.
-type identity struct {
-	size, mtime, ctime int64
-	device, inode      uint64
-}
-
 const (
 	// memoryMagic counts up with the form of the text.
-	memoryMagic = "rbt lake 2\n"
+	memoryMagic = "rbt lake 3\n"
 	// memoryFrom is the number of nodes from which on it pays.
 	memoryFrom = 200
 	// memoryShare is the part of a lake, as its inverse, that may be new before the
 	// text is written again: reading so few files costs less than writing it.
 	memoryShare = 16
-	// memoryAge is how long a file must have been left alone before it is kept: one
-	// that is written twice within a tick of the file system's clock has the same
-	// identity both times. No tick of a clock that tells parts of a second is longer
-	// than some hundredths of one.
-	memoryAge, memoryFineAge = 3 * time.Second, 300 * time.Millisecond
 )
-
-// leftAlone reports whether a file was left alone long enough, at a time in ns since
-// 1970, to be known by its identity.
-func (id identity) leftAlone(now int64) bool {
-	age := memoryFineAge
-	if id.ctime%int64(time.Second) == 0 {
-		age = memoryAge
-	}
-	return id != (identity{}) && id.ctime <= now-age.Nanoseconds()
-}
 
 // NewMemory gives what text holds of the lake at root. Text that another program
 // wrote, or for another lake, or that is damaged or empty holds nothing. Now is the
 // time before anything of the lake is read.
 func NewMemory(program, root, text string, now time.Time) *Memory {
 	m := &Memory{program: program, root: root, from: memoryFrom, now: now.UnixNano(), seen: map[string]*entry{}}
-	body, ok := strings.CutPrefix(text, memoryMagic)
-	if !ok || len(body) < sha256.Size {
+	body, ok := memory.Open(text, memoryMagic)
+	r := memory.NewReader(body)
+	if !ok || r.Text() != program || r.Text() != root {
 		return m
 	}
-	body, sum := body[:len(body)-sha256.Size], body[len(body)-sha256.Size:]
-	if sum != sumOf(body) {
-		return m
-	}
-	r := &reading{rest: body}
-	if r.text() != program || r.text() != root {
-		return m
-	}
-	n := r.length()
+	n := r.Count()
 	all := make([]entry, n)
 	entries := make(map[string]*entry, n)
 	for i := range all {
-		entries[r.text()] = &all[i]
-		all[i] = entry{receipt: r.identity(), data: r.identity(), path: r.text(), commit: r.text(), said: r.text()}
+		entries[r.Text()] = &all[i]
+		all[i] = entry{receipt: r.Identity(), data: r.Identity(), path: r.Text(), commit: r.Text(), said: r.Text()}
 	}
-	if !r.bad && r.rest == "" {
+	if r.Done() {
 		m.entries, m.seen = entries, make(map[string]*entry, n)
 	}
 	return m
@@ -116,7 +88,7 @@ func (m *Memory) Text() (string, bool) {
 	}
 	slices.Sort(names)
 	// The text can be a good part of all memory, and is made once at its full length.
-	size := len(memoryMagic) + len(m.program) + len(m.root) + 3*binary.MaxVarintLen64 + sha256.Size
+	size := len(memoryMagic) + len(m.program) + len(m.root) + 3*binary.MaxVarintLen64 + memory.SumSize
 	for _, name := range names {
 		e := m.seen[name]
 		size += len(name) + len(e.path) + len(e.commit) + len(e.said) + 14*binary.MaxVarintLen64
@@ -125,24 +97,16 @@ func (m *Memory) Text() (string, bool) {
 	var text strings.Builder
 	text.Grow(size)
 	text.WriteString(memoryMagic)
-	text.Write(binary.AppendUvarint(appendText(appendText(b, m.program), m.root), uint64(len(names))))
+	text.Write(binary.AppendUvarint(memory.AppendText(memory.AppendText(b, m.program), m.root), uint64(len(names))))
 	for _, name := range names {
 		e := m.seen[name]
-		b = appendIdentity(appendIdentity(appendText(b[:0], name), e.receipt), e.data)
-		b = binary.AppendUvarint(appendText(appendText(b, e.path), e.commit), uint64(len(e.said)))
+		b = memory.AppendIdentity(memory.AppendIdentity(memory.AppendText(b[:0], name), e.receipt), e.data)
+		b = binary.AppendUvarint(memory.AppendText(memory.AppendText(b, e.path), e.commit), uint64(len(e.said)))
 		text.Write(b)
 		text.WriteString(e.said)
 	}
-	text.WriteString(sumOf(text.String()[len(memoryMagic):]))
+	memory.Seal(&text, memoryMagic)
 	return text.String(), true
-}
-
-// sumOf gives the hash of a text, of which no copy is made.
-func sumOf(text string) string {
-	h := sha256.New()
-	// Neither fails; a reader that writes itself would copy the text first.
-	_, _ = io.Copy(h, struct{ io.Reader }{strings.NewReader(text)})
-	return string(h.Sum(nil))
 }
 
 // Use makes the lake's ReadState and Recover go by what is known and note what they
@@ -169,17 +133,20 @@ func (l *Lake) knownReceipt(name string) (Receipt, error) {
 
 // identityAt gives the identity of a file now; zero where it has none that can be
 // relied on.
-func (l *Lake) identityAt(rel string) identity {
-	info, err := l.fs.Stat(l.abs(rel))
-	if err != nil || !info.Mode().IsRegular() {
-		return identity{}
+func (l *Lake) identityAt(rel string) memory.Identity {
+	if l.fs == OS() {
+		return memory.Stat(l.root + string(filepath.Separator) + filepath.FromSlash(rel))
 	}
-	return identityOf(info)
+	info, err := l.fs.Stat(l.abs(rel))
+	if err != nil {
+		return memory.Identity{}
+	}
+	return memory.IdentityOf(info)
 }
 
-func (m *Memory) receipt(name string, id identity) (Receipt, bool) {
+func (m *Memory) receipt(name string, id memory.Identity) (Receipt, bool) {
 	e, ok := m.entries[name]
-	if !ok || e.receipt != id || id == (identity{}) {
+	if !ok || e.receipt != id || id == (memory.Identity{}) {
 		return Receipt{}, false
 	}
 	r, ok := readReceiptText(e.said)
@@ -192,9 +159,9 @@ func (m *Memory) receipt(name string, id identity) (Receipt, bool) {
 	return r, true
 }
 
-func (m *Memory) noteReceipt(name string, id identity, r Receipt) {
+func (m *Memory) noteReceipt(name string, id memory.Identity, r Receipt) {
 	e := &entry{receipt: id, path: r.Path, commit: r.Commit}
-	if m.settled(id) {
+	if id.Settled(m.now) {
 		e.said = receiptText(r)
 	}
 	m.mu.Lock()
@@ -210,30 +177,26 @@ func (m *Memory) noteReceipt(name string, id identity, r Receipt) {
 // time before the file is read, that it could be changed again without being told
 // apart.
 func ContentIdentity(info fs.FileInfo, now time.Time) string {
-	id := identityOf(info)
-	if !id.leftAlone(now.UnixNano()) {
+	id := memory.IdentityOf(info)
+	if !id.Settled(now.UnixNano()) {
 		return ""
 	}
-	return string(appendIdentity(nil, id))
+	return string(memory.AppendIdentity(nil, id))
 }
-
-// settled reports whether a file was left alone long enough to be known by its
-// identity.
-func (m *Memory) settled(id identity) bool { return id.leftAlone(m.now) }
 
 // whole reports whether the published file of a node, which is id now, was found to
 // be that of its receipt.
-func (m *Memory) whole(r *Receipt, id identity) bool {
-	if want := r.Outputs[0].Files; len(want) == 1 && want[0].Bytes != id.size {
+func (m *Memory) whole(r *Receipt, id memory.Identity) bool {
+	if want := r.Outputs[0].Files; len(want) == 1 && want[0].Bytes != id.Size {
 		return false
 	}
 	e, ok := m.entries[r.Name]
-	return ok && id != (identity{}) && e.data == id && e.path == r.Path && e.commit == r.Commit
+	return ok && id != (memory.Identity{}) && e.data == id && e.path == r.Path && e.commit == r.Commit
 }
 
 // noteWhole notes that the published file of a node is that of its receipt.
-func (m *Memory) noteWhole(r *Receipt, id identity) {
-	if !m.settled(id) {
+func (m *Memory) noteWhole(r *Receipt, id memory.Identity) {
+	if !id.Settled(m.now) {
 		return
 	}
 	m.mu.Lock()

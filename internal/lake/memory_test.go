@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
+
+	"rbt/internal/memory"
 )
 
 // memoryNodes is the number of nodes of the lakes below.
@@ -73,7 +74,7 @@ func rewrite(t *testing.T, path string, content string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if identityOf(now) != identityOf(before) || identityOf(now) == (identity{}) {
+		if memory.IdentityOf(now) != memory.IdentityOf(before) || memory.IdentityOf(now) == (memory.Identity{}) {
 			return
 		}
 	}
@@ -324,38 +325,4 @@ func FuzzReceiptText(f *testing.F) {
 		}
 		NewMemory("p", "/", said, time.Time{})
 	})
-}
-
-func TestReadingOfNumbers(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		id := identity{size: rapid.Int64().Draw(t, "size"), mtime: rapid.Int64().Draw(t, "mtime"), ctime: rapid.Int64().Draw(t, "ctime"),
-			device: rapid.Uint64().Draw(t, "device"), inode: rapid.Uint64().Draw(t, "inode")}
-		r := &reading{rest: string(appendIdentity(nil, id))}
-		if got := r.identity(); got != id || r.bad || r.rest != "" {
-			t.Fatalf("%+v came back as %+v", id, got)
-		}
-	})
-}
-
-func TestLeftAlone(t *testing.T) {
-	const s = int64(time.Second)
-	for _, c := range []struct {
-		ctime, now int64
-		want       bool
-	}{
-		{100*s + 7, 100*s + 7 + s*3/10, true},
-		{100*s + 7, 100*s + 6 + s*3/10, false},
-		{100*s + 7, 100 * s, false},
-		// A clock of whole seconds may not have ticked for one or two.
-		{100 * s, 102 * s, false},
-		{100 * s, 103 * s, true},
-	} {
-		id := identity{size: 1, ctime: c.ctime, inode: 1}
-		if got := id.leftAlone(c.now); got != c.want {
-			t.Errorf("a file of %d at %d: %v", c.ctime, c.now, got)
-		}
-	}
-	if (identity{}).leftAlone(9 * s) {
-		t.Error("a file without identity is known by it")
-	}
 }

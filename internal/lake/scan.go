@@ -38,9 +38,13 @@ type inventory struct {
 
 // byName groups candidates, each group in order of paths.
 func (v *inventory) byName() map[string][]candidate {
-	m := map[string][]candidate{}
-	for _, c := range v.candidates {
-		m[c.name] = append(m[c.name], c)
+	m := make(map[string][]candidate, len(v.candidates))
+	for i, c := range v.candidates {
+		if first, ok := m[c.name]; ok {
+			m[c.name] = append(first, c)
+		} else {
+			m[c.name] = v.candidates[i : i+1 : i+1] // most are alone
+		}
 	}
 	return m
 }

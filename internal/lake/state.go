@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Node is what the lake holds of one node. Its receipt's outputs list the files
@@ -247,18 +248,19 @@ func (l *Lake) unrecorded(name string, candidates []candidate) (Node, bool) {
 // parallel calls work for 0..n-1 on as many goroutines as can run at once, at
 // most 8.
 func parallel(n int, work func(i int)) {
+	// A goroutine takes several at once, so that handing them out costs nothing
+	// beside small work.
+	const chunk = 8
 	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(runtime.GOMAXPROCS(0), 8, n) {
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), 8, (n+chunk-1)/chunk) {
 		wg.Go(func() {
-			for i := range next {
-				work(i)
+			for from := int(next.Add(chunk)) - chunk; from < n; from = int(next.Add(chunk)) - chunk {
+				for i := from; i < min(n, from+chunk); i++ {
+					work(i)
+				}
 			}
 		})
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
 	wg.Wait()
 }

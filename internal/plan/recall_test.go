@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"rbt/internal/memory"
 	"rbt/internal/project"
 )
 
@@ -26,6 +29,7 @@ type recallWorld struct {
 	vars    map[string]any
 	program string
 	target  string
+	had     map[memory.Identity]bool // by files that were written
 }
 
 // What of the nodes' texts a command wants.
@@ -57,7 +61,7 @@ type loadedNode struct {
 }
 
 func (w *recallWorld) options(recall bool) project.Options {
-	o := project.Options{Dir: w.dir, Target: w.target, Vars: w.vars, RecallFrom: 1,
+	o := project.Options{Dir: w.dir, Target: w.target, Vars: w.vars, RecallFrom: 1, Now: time.Now().Add(time.Hour),
 		Env: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }}
 	if recall {
 		o.Program = w.program
@@ -132,20 +136,39 @@ func (w *recallWorld) load(t *rapid.T, recall bool, texts string) (loaded, int) 
 	return out, known
 }
 
+// sync makes the files what they are said to be. A file that does not change keeps its
+// identity, and one that does gets one that none had before.
 func (w *recallWorld) sync(t *rapid.T) {
 	for _, below := range []string{"models", "macros", "seeds"} {
-		if err := os.RemoveAll(filepath.Join(w.dir, below)); err != nil {
+		err := filepath.WalkDir(filepath.Join(w.dir, below), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil
+			}
+			if rel, _ := filepath.Rel(w.dir, path); !slices.Contains(slices.Collect(maps.Keys(w.files)), filepath.ToSlash(rel)) {
+				return os.Remove(path)
+			}
+			return nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, text := range w.files {
 		path := filepath.Join(w.dir, filepath.FromSlash(name))
+		if content, err := os.ReadFile(path); err == nil && string(content) == text {
+			continue
+		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+		id := memory.Identity{}
+		for fresh := false; !fresh; fresh = !w.had[id] || id == (memory.Identity{}) {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			id = memory.Stat(path)
 		}
+		w.had[id] = true
 	}
 }
 
@@ -271,7 +294,7 @@ func TestRecalledProject(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &recallWorld{dir: run, env: map[string]string{}, program: "p", files: map[string]string{
+		w := &recallWorld{dir: run, had: map[memory.Identity]bool{}, env: map[string]string{}, program: "p", files: map[string]string{
 			"project.yml": recallProjects()[0], "macros/m.sql": "{% macro twice(x) %}{{ x }} * 2{% endmacro %}",
 			"models/a.sql": "select 1 as id\n", "models/b.sql": "---\ntests: [{not_null: id}]\n---\nselect * from {{ ref('a') }}\n",
 		}}

@@ -63,11 +63,12 @@ func (f *finder) walk(dir string) {
 		f.l.diags = append(f.l.diags, diag.Errorf(diag.NoProject, diag.Pos{File: f.l.p.relative(dir)}, "the folder cannot be read: %s", err))
 		return
 	}
+	rel := f.l.p.relative(dir) + "/"
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		path := filepath.Join(dir, e.Name())
+		path := dir + string(filepath.Separator) + e.Name()
 		kind := e.Type()
 		if kind&fs.ModeSymlink != 0 {
 			if kind = f.follow(path); kind == fs.ModeIrregular {
@@ -78,7 +79,7 @@ func (f *finder) walk(dir string) {
 		case kind.IsDir():
 			f.descend(path, e.Type()&fs.ModeSymlink != 0)
 		case kind.IsRegular():
-			f.files = append(f.files, foundFile{path: path, rel: f.l.p.relative(path), sub: filepath.ToSlash(path[len(f.base)+1:])})
+			f.files = append(f.files, foundFile{path: path, rel: rel + e.Name(), sub: filepath.ToSlash(path[len(f.base)+1:])})
 		}
 	}
 }

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"crypto/sha256"
 	"maps"
 	"path/filepath"
 	"runtime"
@@ -55,8 +56,8 @@ type modelFile struct {
 	whole    bool      // the file could be read
 	parsed   bool      // there is a template
 	drawn    *Compiled // what config() was sought in; nil where there is none, or it says nothing of the SQL
-	text     hash      // of the file, where models are recalled
-	plain    bool      // the text begins with no byte order mark
+	source   source    // where models are recalled
+	entry    *entry    // what is kept of the file; nil where nothing is
 	recalled bool      // m and tests are what an earlier command made of the same text
 	// unsteady says that something was said about the model, or that what was
 	// loaded depends on the environment or the run.
@@ -262,15 +263,23 @@ func (l *loader) folderConfig(folder string) config {
 
 // loadModels reads all .sql files under models/.
 func (l *loader) loadModels(files []foundFile) {
-	for _, f := range files {
+	all := make([]modelFile, len(files))
+	l.models = make([]*modelFile, 0, len(files))
+	for i, f := range files {
 		switch ext := strings.ToLower(filepath.Ext(f.rel)); ext {
 		case ".sql":
-			l.models = append(l.models, &modelFile{foundFile: f})
+			all[i].foundFile = f
+			l.models = append(l.models, &all[i])
 		case ".py":
 			l.report(diag.Errorf(diag.Unsupported, diag.Pos{File: f.rel}, "rbt has no Python models").WithHint("write the model in SQL"))
 		}
 	}
-	each(len(l.models), func(i int) { l.loadModel(l.models[i]) })
+	l.recallModels()
+	models, decoders := make([]Model, len(l.models)), make([]decoder, len(l.models))
+	each(len(l.models), func(i int) {
+		l.models[i].m, l.models[i].d = &models[i], &decoders[i]
+		l.loadModel(l.models[i])
+	})
 	for _, mf := range l.models {
 		l.diags = append(l.diags, mf.d.diags...)
 		mf.unsteady = len(mf.d.diags) > 0
@@ -278,12 +287,15 @@ func (l *loader) loadModels(files []foundFile) {
 	}
 }
 
-// loadModel reads one model; it runs beside others.
+// loadModel reads one model into mf.m; it runs beside others.
 func (l *loader) loadModel(mf *modelFile) {
-	mf.d = &decoder{file: mf.rel}
-	mf.m = &Model{Name: norm.NFC.String(mf.stem()), File: mf.rel, Folder: mf.folder()}
+	*mf.d = decoder{file: mf.rel}
+	*mf.m = Model{Name: norm.NFC.String(mf.stem()), File: mf.rel, Folder: mf.folder()}
 	// The maps of a folder's configuration belong to all of its models.
 	mf.cfg = l.folderConfig(mf.folder()).clone()
+	if l.unread(mf) && l.p.recall.model(mf) {
+		return
+	}
 	b, err := readFile(mf.path)
 	if err != nil {
 		mf.d.add(diag.Errorf(diag.NoProject, diag.Pos{File: mf.rel}, "the file cannot be read: %s", err))
@@ -292,8 +304,11 @@ func (l *loader) loadModel(mf *modelFile) {
 	text := string(b)
 	s := splitFrontmatter(text)
 	mf.m.Body, mf.m.BodyLine = s.body, s.bodyLine
-	if l.p.recall.model(mf, text) {
-		return
+	if l.p.recall != nil {
+		mf.source = source{text: sha256.Sum256(b), id: mf.source.id, plain: !strings.HasPrefix(text, bom), body: s.body, bodyLine: s.bodyLine}
+		if l.p.recall.model(mf) {
+			return
+		}
 	}
 	if i := invalidOffset(text); i < len(text) {
 		line, col := diag.LineCol(text, i)

@@ -24,6 +24,18 @@ type mask struct {
 	replacer *strings.Replacer
 }
 
+// Masker gives a function that replaces these values by *****, for what is said
+// before a project is loaded. See Options.Secrets.
+func Masker(secrets []string) func(string) string {
+	p := &Project{mask: &mask{}}
+	for _, secret := range secrets {
+		if len(secret) >= leastUnasked {
+			p.mask.add(secret)
+		}
+	}
+	return p.Mask
+}
+
 // add takes a secret in all spellings in which it may come back: as it is, in
 // SQL literals and quoted names, in JSON, and in URLs.
 func (m *mask) add(secret string) {

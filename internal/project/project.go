@@ -48,6 +48,10 @@ type Options struct {
 	// RecallFrom is the number of files under models/ from which on that is done;
 	// 0 is the number from which on it pays.
 	RecallFrom int
+	// Now is the time before anything of the project is read. By it a file that was
+	// left alone long enough is known by its identity, and its text recalled; zero
+	// reads every file.
+	Now time.Time
 }
 
 // Project is everything that the user wrote, checked and with defaults filled

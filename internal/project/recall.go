@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"rbt/internal/memory"
 )
 
 // recall is what an earlier command found out about the models of the project,
@@ -21,7 +23,8 @@ import (
 // It can not be stale: the name of the file is a hash of all that every model
 // sees (project.yml and what it read of the environment, the command line, all
 // macros, and the program itself), the file holds a hash of all names that a
-// reference can mean, and an entry the hash of the model's text. Models of which
+// reference can mean, and an entry the hash of the model's text. A model's file that
+// still has the identity with which its text was read is not read again. Models of which
 // the outcome depends on anything else are not kept: those that read the
 // environment or the clock, that have unit tests or tests of the project's own,
 // ingests, and all that something was said about, be it a warning. Where there are
@@ -31,27 +34,35 @@ type recall struct {
 	path    string
 	key     hash                // of all that every model sees
 	names   hash                // of all that references can mean, now
-	entries map[string]entry    // of the file, by the model's file
+	entries []entry             // of the file, in the order of the models' files
 	kept    map[*Model]*keeping // of all models that can be kept
 	was     hash                // names, when the file was written
+	settled int                 // how many recalled models can be known by another identity than the file has
 }
 
 type hash [sha256.Size]byte
 
-// entry is what is kept of a model. What follows the hash is the model, its
-// tests, and what plan found out, as valueReader reads it.
+// source is the text of a model as it was read.
+type source struct {
+	text     hash            // of the file
+	id       memory.Identity // with which it was read; zero where the file can not be known by it
+	plain    bool            // the text begins with no byte order mark
+	body     string
+	bodyLine int
+}
+
+// entry is what is kept of a model. What is said holds the model, its tests, and what
+// plan found out, as valueReader reads it.
 type entry struct {
-	text hash // of the file
+	file string
+	source
 	said string
 }
 
 // keeping is an entry on its way: loaded is written once the model is loaded,
 // found once it is compiled.
 type keeping struct {
-	file   string
-	text   hash
-	plain  bool   // the text begins with no byte order mark
-	old    string // as the file has it, "" for a new one
+	entry  // said is "" for a new one
 	loaded []byte
 	found  []byte
 }
@@ -75,10 +86,13 @@ const (
 	recallPrefix = "models-"
 	// recallMagic counts up with what the program's own identity does not tell:
 	// the form of the file.
-	recallMagic = "rbt models 1\n"
+	recallMagic = "rbt models 2\n"
 	// recallFrom is the number of models from which on it pays: fewer are loaded
 	// before anybody notices.
 	recallFrom = 200
+	// settledShare is the part of all models, as its inverse, that may have to be read
+	// for lack of an identity before the file is written for their sake alone.
+	settledShare = 16
 )
 
 // openRecall reads what is kept. It must be called when macros and variables are
@@ -92,7 +106,7 @@ func (l *loader) openRecall(files []foundFile) {
 		return
 	}
 	name := fmt.Sprintf("%s%x", recallPrefix, key[:16])
-	r := &recall{key: key, path: filepath.Join(l.p.TargetDir, "cache", name), kept: map[*Model]*keeping{}}
+	r := &recall{key: key, path: filepath.Join(l.p.TargetDir, "cache", name)}
 	l.p.recall = r
 	if l.anew {
 		return
@@ -115,7 +129,7 @@ func (l *loader) surroundings() (hash, error) {
 		return hash{}, err
 	}
 	for _, t := range p.macros {
-		b = appendText(b, t.File())
+		b = memory.AppendText(b, t.File())
 	}
 	_, _ = h.Write(b) // a hash never fails to take bytes
 	return hash(h.Sum(nil)), nil
@@ -141,7 +155,7 @@ func (ix *index) nameHash() hash {
 	write := func(texts ...string) {
 		b = b[:0]
 		for _, t := range texts {
-			b = appendText(b, t)
+			b = memory.AppendText(b, t)
 		}
 		_, _ = h.Write(b)
 	}
@@ -158,50 +172,86 @@ func (ix *index) nameHash() hash {
 
 // read takes the content of the file; a damaged one is empty.
 func (r *recall) read(content string) {
-	r.entries = map[string]entry{}
-	body, ok := strings.CutPrefix(content, recallMagic)
-	if !ok || len(body) < 2*sha256.Size {
-		return
-	}
-	sum := body[len(body)-sha256.Size:]
-	body = body[:len(body)-sha256.Size]
-	if sum != SumOf(body) {
+	body, ok := memory.Open(content, recallMagic)
+	if !ok || len(body) < sha256.Size {
 		return
 	}
 	copy(r.was[:], body)
-	v := &valueReader{rest: body[sha256.Size:]}
-	for n := v.uvarint(); n > 0 && !v.bad; n-- {
-		file := v.text()
-		e := entry{}
-		copy(e.text[:], v.text())
-		e.said = v.text()
-		r.entries[file] = e
+	v := readerOf(body[sha256.Size:])
+	entries := make([]entry, v.Count())
+	for i := range entries {
+		e := &entries[i]
+		e.file = v.Text()
+		copy(e.text[:], v.Bytes(sha256.Size))
+		e.id, e.plain, e.bodyLine, e.body = v.Identity(), v.Byte() != 0, int(v.Varint()), v.Text()
+		e.said = v.Text()
 	}
-	if v.bad {
-		r.entries = map[string]entry{}
+	if v.Done() && slices.IsSortedFunc(entries, func(a, b entry) int { return strings.Compare(a.file, b.file) }) {
+		r.entries = entries
 	}
+}
+
+// append writes an entry but for what is said.
+func (e *entry) append(b []byte) []byte {
+	b = append(memory.AppendText(b, e.file), e.text[:]...)
+	b = memory.AppendIdentity(b, e.id)
+	if e.plain {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	return memory.AppendText(binary.AppendVarint(b, int64(e.bodyLine)), e.body)
+}
+
+// recallModels finds what is kept of the models' files; both are in their order.
+func (l *loader) recallModels() {
+	if l.p.recall == nil {
+		return
+	}
+	rest := l.p.recall.entries
+	for _, mf := range l.models {
+		for len(rest) > 0 && rest[0].file < mf.rel {
+			rest = rest[1:]
+		}
+		if len(rest) > 0 && rest[0].file == mf.rel {
+			mf.entry = &rest[0]
+		}
+	}
+}
+
+// unread gives the text of a file that is as it was when it was read before; false
+// where it must be read, with the identity that it is read with.
+func (l *loader) unread(mf *modelFile) bool {
+	if l.p.recall == nil || l.o.Now.IsZero() {
+		return false
+	}
+	// Before the file is read: what changes meanwhile has another identity next time.
+	id := memory.Stat(mf.path)
+	if !id.Settled(l.o.Now.UnixNano()) {
+		return false
+	}
+	if mf.entry != nil && mf.entry.id == id {
+		mf.source = mf.entry.source
+		return true
+	}
+	mf.source.id = id
+	return false
 }
 
 // model fills a model from what is kept of its file with this text; false where
 // there is nothing.
-func (r *recall) model(mf *modelFile, content string) bool {
-	if r == nil {
+func (r *recall) model(mf *modelFile) bool {
+	if r == nil || mf.entry == nil || mf.entry.text != mf.source.text {
 		return false
 	}
-	mf.text, mf.plain = sha256.Sum256([]byte(content)), !strings.HasPrefix(content, bom)
-	e, ok := r.entries[mf.rel]
-	if !ok || e.text != mf.text {
-		return false
-	}
-	v := &valueReader{rest: e.said}
-	loaded := &valueReader{rest: v.text()}
+	v := readerOf(mf.entry.said)
+	loaded := readerOf(v.Text())
 	said := read[recalled](loaded)
-	if v.bad || loaded.bad {
+	if v.Bad() || loaded.Bad() {
 		return false
 	}
-	body, line := mf.m.Body, mf.m.BodyLine
 	*mf.m = said.Model
-	mf.m.Body, mf.m.BodyLine = body, line
+	mf.m.Body, mf.m.BodyLine = mf.source.body, mf.source.bodyLine
 	for i := range said.Tests {
 		said.Tests[i].settled = true
 		mf.tests = append(mf.tests, &said.Tests[i])
@@ -217,14 +267,19 @@ func (r *recall) stale(ix *index) bool {
 		return false
 	}
 	// What config() in a body disables is known late.
+	var disabled []string
+	for name, t := range ix.nodes {
+		if t.disabled != "" {
+			disabled = append(disabled, name)
+		}
+	}
+	slices.Sort(disabled)
 	h := sha256.New()
 	_, _ = h.Write(r.names[:])
 	var b []byte
-	for _, name := range slices.Sorted(maps.Keys(ix.nodes)) {
-		if t := ix.nodes[name]; t.disabled != "" {
-			b = appendText(appendText(b[:0], name), t.disabled)
-			_, _ = h.Write(b)
-		}
+	for _, name := range disabled {
+		b = memory.AppendText(memory.AppendText(b[:0], name), ix.nodes[name].disabled)
+		_, _ = h.Write(b)
 	}
 	r.names = hash(h.Sum(nil))
 	return r.names != r.was && len(r.entries) > 0
@@ -237,13 +292,21 @@ func (l *loader) keepModels() {
 	if r == nil || l.diags.HasErrors() {
 		return
 	}
-	for _, mf := range l.models {
-		switch {
-		case mf.recalled:
-			r.kept[mf.m] = &keeping{file: mf.rel, text: mf.text, plain: mf.plain, old: r.entries[mf.rel].said}
-		case mf.keepable():
-			r.kept[mf.m] = &keeping{file: mf.rel, text: mf.text, plain: mf.plain}
+	r.kept = make(map[*Model]*keeping, len(l.models))
+	all := make([]keeping, len(l.models))
+	for i, mf := range l.models {
+		if !mf.recalled && !mf.keepable() {
+			continue
 		}
+		k := &all[i]
+		k.file, k.source = mf.rel, mf.source
+		if mf.recalled {
+			k.said = mf.entry.said
+			if k.id != mf.entry.id && k.id != (memory.Identity{}) {
+				r.settled++
+			}
+		}
+		r.kept[mf.m] = k
 	}
 	each(len(l.models), func(i int) {
 		mf := l.models[i]
@@ -280,13 +343,13 @@ func (mf *modelFile) keepable() bool {
 // in the same project; false where there is nothing.
 func (p *Project) Recall(m *Model) (Found, bool) {
 	k := p.keeping(m)
-	if k == nil || k.old == "" {
+	if k == nil || k.said == "" {
 		return Found{}, false
 	}
-	v := &valueReader{rest: k.old}
-	_ = v.text()
+	v := readerOf(k.said)
+	_ = v.Text()
 	found := read[Found](v)
-	return found, !v.bad
+	return found, !v.Bad()
 }
 
 // Keep notes for later commands what was found out about a model by rendering
@@ -320,7 +383,7 @@ func (p *Project) TextHash(m *Model) (string, bool) {
 // the same; "" where that cannot be told.
 func (p *Project) RecallKey(m *Model) string {
 	k := p.keeping(m)
-	if k == nil || p.mask.any() || k.old == "" && k.found == nil {
+	if k == nil || p.mask.any() || k.said == "" && k.found == nil {
 		return ""
 	}
 	h := sha256.New()
@@ -346,19 +409,19 @@ func (p *Project) SaveRecall() error {
 	var keep []*keeping
 	fresh := false
 	for _, k := range r.kept {
-		if k.old != "" || k.found != nil {
+		if k.said != "" || k.found != nil {
 			keep = append(keep, k)
-			fresh = fresh || k.old == ""
+			fresh = fresh || k.said == ""
 		}
 	}
-	if !fresh && len(keep) == len(r.entries) {
+	if !fresh && len(keep) == len(r.entries) && r.settled <= len(keep)/settledShare {
 		return nil
 	}
 	slices.SortFunc(keep, func(a, b *keeping) int { return strings.Compare(a.file, b.file) })
 	// The text can be a good part of all memory, and is made once at its full length.
-	size := len(recallMagic) + 2*sha256.Size + binary.MaxVarintLen64
+	size := len(recallMagic) + sha256.Size + memory.SumSize + binary.MaxVarintLen64
 	for _, k := range keep {
-		size += len(k.file) + len(k.text) + len(k.old) + len(k.loaded) + len(k.found) + 4*binary.MaxVarintLen64
+		size += len(k.file) + len(k.text) + len(k.body) + len(k.said) + len(k.loaded) + len(k.found) + 12*binary.MaxVarintLen64
 	}
 	var b strings.Builder
 	b.Grow(size)
@@ -367,10 +430,10 @@ func (p *Project) SaveRecall() error {
 	n := binary.AppendUvarint(nil, uint64(len(keep)))
 	b.Write(n)
 	for _, k := range keep {
-		n = appendText(appendText(n[:0], k.file), string(k.text[:]))
-		if k.old != "" {
-			b.Write(binary.AppendUvarint(n, uint64(len(k.old))))
-			b.WriteString(k.old)
+		n = k.append(n[:0])
+		if k.said != "" {
+			b.Write(binary.AppendUvarint(n, uint64(len(k.said))))
+			b.WriteString(k.said)
 			continue
 		}
 		length := binary.AppendUvarint(nil, uint64(len(k.loaded)))
@@ -379,6 +442,6 @@ func (p *Project) SaveRecall() error {
 		b.Write(k.loaded)
 		b.Write(k.found)
 	}
-	b.WriteString(SumOf(b.String()[len(recallMagic):]))
+	memory.Seal(&b, recallMagic)
 	return KeepCache(r.path, recallPrefix, b.String())
 }

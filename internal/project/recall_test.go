@@ -1,7 +1,6 @@
 package project
 
 import (
-	"crypto/sha256"
 	"reflect"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 
 	"rbt/internal/diag"
 	"rbt/internal/jinja"
+	"rbt/internal/memory"
 )
 
 func someRecalled() recalled {
@@ -22,6 +22,7 @@ func someRecalled() recalled {
 			Name: "m", File: "models/m.sql", Materialization: View, Tags: []string{"a", ""}, Meta: map[string]any{"d": dict, "none": nil},
 			Columns: []Column{{Name: "id", Type: "BIGINT", Pos: diag.Pos{File: "models/m.sql", Line: 3, Col: 2}}},
 			Config:  map[string]any{"tags": []string{"a"}, "enabled": false, "docs": map[string]any{}}, ContractEnforced: true,
+			ConfigPos: map[string]diag.Pos{"tags": {File: "models/m.sql", Line: 1}, "enabled": {File: "models/m.sql", Line: 2, Col: 7}, "none": {}}, Docs: map[string]any{},
 		},
 		Tests: []Test{{Kind: "accepted_values", Columns: []string{"id"}, Severity: diag.Warning, Limit: -1,
 			Args: TestArgs{Values: []*string{&one, nil}, MaxAge: -5, Ref: Ref{Node: "n"}}, WarnIf: &Threshold{Op: ">", Number: 0.5, Percent: true}}},
@@ -36,16 +37,16 @@ func TestRecalledRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &valueReader{rest: string(b)}
+	r := readerOf(string(b))
 	got := read[recalled](r)
 	options := cmp.Options{cmpopts.IgnoreUnexported(Model{}, Test{}, TestArgs{}), cmp.AllowUnexported(jinja.List{}),
 		cmp.Comparer(func(a, b *jinja.Dict) bool { return a.Len() == b.Len() && printed(goText(a)) == printed(goText(b)) })}
-	if diff := cmp.Diff(want, got, options); diff != "" || r.bad || r.rest != "" {
-		t.Errorf("bad %t, rest %q, -want +got:\n%s", r.bad, r.rest, diff)
+	if diff := cmp.Diff(want, got, options); diff != "" || !r.Done() {
+		t.Errorf("done %t, -want +got:\n%s", r.Done(), diff)
 	}
 	for cut := range len(b) {
-		short := &valueReader{rest: string(b[:cut])}
-		if read[recalled](short); !short.bad {
+		short := readerOf(string(b[:cut]))
+		if read[recalled](short); !short.Bad() {
 			t.Errorf("%d of %d bytes are taken for the whole", cut, len(b))
 		}
 	}
@@ -63,15 +64,13 @@ func FuzzRecalled(f *testing.F) {
 	f.Add(string(b))
 	f.Add("\x08\x08\x08")
 	f.Fuzz(func(t *testing.T, text string) {
-		read[recalled](&valueReader{rest: text})
-		read[Found](&valueReader{rest: text})
-		sum := sha256.Sum256([]byte(text))
+		read[recalled](readerOf(text))
+		read[Found](readerOf(text))
 		r := &recall{}
-		r.read(recallMagic + text + string(sum[:]))
-		for name, e := range r.entries {
-			mf := &modelFile{foundFile: foundFile{rel: name}, m: &Model{}}
-			r.entries[name] = entry{text: sha256.Sum256(nil), said: e.said}
-			r.model(mf, "")
+		r.read(recallMagic + text + memory.Sum(text))
+		for i := range r.entries {
+			e := &r.entries[i]
+			r.model(&modelFile{foundFile: foundFile{rel: e.file}, m: &Model{}, entry: e, source: e.source})
 		}
 	})
 }

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"rbt/internal/diag"
 	"rbt/internal/jinja"
+	"rbt/internal/memory"
 )
 
 // What is recalled of a model is written field by field: of a struct a mask of
@@ -41,7 +43,7 @@ const (
 func appendValue(b []byte, v reflect.Value) ([]byte, error) {
 	switch v.Kind() {
 	case reflect.String:
-		return appendText(b, v.String()), nil
+		return memory.AppendText(b, v.String()), nil
 	case reflect.Bool:
 		if v.Bool() {
 			return append(b, 1), nil
@@ -78,10 +80,6 @@ func appendValue(b []byte, v reflect.Value) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %s", errUnwritable, v.Type())
 }
 
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
 func appendStruct(b []byte, v reflect.Value) ([]byte, error) {
 	var mask uint64
 	if v.NumField() > 64 || v.Type() == reflect.TypeFor[jinja.Template]() {
@@ -115,7 +113,7 @@ func appendMap(b []byte, v reflect.Value) ([]byte, error) {
 	b = binary.AppendUvarint(b, uint64(len(keys))+1)
 	var err error
 	for _, k := range keys {
-		if b, err = appendValue(appendText(b, k.String()), v.MapIndex(k)); err != nil {
+		if b, err = appendValue(memory.AppendText(b, k.String()), v.MapIndex(k)); err != nil {
 			return nil, err
 		}
 	}
@@ -132,7 +130,7 @@ func appendAny(b []byte, v any) ([]byte, error) {
 		}
 		return append(b, tagFalse), nil
 	case string:
-		return appendText(append(b, tagText), v), nil
+		return memory.AppendText(append(b, tagText), v), nil
 	case int64:
 		return binary.AppendVarint(append(b, tagInt), v), nil
 	case float64:
@@ -156,100 +154,46 @@ func appendAny(b []byte, v any) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %T", errUnwritable, v)
 }
 
-// valueReader reads what appendValue wrote. Texts are parts of the text that is
-// read. The first error stays.
+// valueReader reads what appendValue wrote.
 type valueReader struct {
-	rest  string
-	bad   bool
+	memory.Reader
 	depth int
 }
+
+func readerOf(text string) *valueReader { return &valueReader{Reader: memory.NewReader(text)} }
 
 // maxDepth bounds how deep values lie in others, so that no text can exhaust the
 // stack.
 const maxDepth = 200
 
-func (r *valueReader) fail() {
-	r.bad, r.rest = true, ""
-}
-
-func (r *valueReader) byte() byte {
-	if r.rest == "" {
-		r.fail()
-		return 0
-	}
-	c := r.rest[0]
-	r.rest = r.rest[1:]
-	return c
-}
-
-func (r *valueReader) uvarint() uint64 {
-	var v uint64
-	for shift := 0; shift < 64; shift += 7 {
-		c := r.byte()
-		v |= uint64(c&0x7f) << shift
-		if c < 0x80 {
-			return v
-		}
-	}
-	r.fail()
-	return 0
-}
-
-func (r *valueReader) varint() int64 {
-	u := r.uvarint()
-	return int64(u>>1) ^ -int64(u&1)
-}
-
-func (r *valueReader) text() string {
-	n := r.uvarint()
-	if n > uint64(len(r.rest)) {
-		r.fail()
-		return ""
-	}
-	s := r.rest[:n]
-	r.rest = r.rest[n:]
-	return s
-}
-
 func (r *valueReader) float() float64 {
 	var b [8]byte
 	for i := range b {
-		b[i] = r.byte()
+		b[i] = r.Byte()
 	}
 	return math.Float64frombits(binary.LittleEndian.Uint64(b[:]))
-}
-
-// length gives the length of a list or map, -1 for nil. Every item has a byte at
-// least.
-func (r *valueReader) length() int {
-	n := r.uvarint()
-	if n > uint64(len(r.rest))+1 {
-		r.fail()
-		return -1
-	}
-	return int(n) - 1
 }
 
 // value reads into v, which is zero.
 func (r *valueReader) value(v reflect.Value) {
 	if r.depth++; r.depth > maxDepth {
-		r.fail()
+		r.Fail()
 	}
 	defer func() { r.depth-- }()
-	if r.bad {
+	if r.Bad() {
 		return
 	}
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(r.text())
+		v.SetString(r.Text())
 	case reflect.Bool:
-		v.SetBool(r.byte() != 0)
+		v.SetBool(r.Byte() != 0)
 	case reflect.Int, reflect.Int64:
-		v.SetInt(r.varint())
+		v.SetInt(r.Varint())
 	case reflect.Float64:
 		v.SetFloat(r.float())
 	case reflect.Pointer:
-		if r.byte() != 0 {
+		if r.Byte() != 0 {
 			v.Set(reflect.New(v.Type().Elem()))
 			r.value(v.Elem())
 		}
@@ -260,7 +204,13 @@ func (r *valueReader) value(v reflect.Value) {
 	case reflect.Struct:
 		r.structure(v)
 	case reflect.Slice:
-		if n := r.length(); n >= 0 {
+		n := r.Length()
+		if texts, ok := v.Addr().Interface().(*[]string); ok && n > 0 {
+			*texts = make([]string, n)
+			for i := range *texts {
+				(*texts)[i] = r.Text()
+			}
+		} else if n >= 0 {
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 			for i := range n {
 				r.value(v.Index(i))
@@ -269,47 +219,71 @@ func (r *valueReader) value(v reflect.Value) {
 	case reflect.Map:
 		r.mapping(v)
 	default:
-		r.fail()
+		r.Fail()
 	}
 }
 
 func (r *valueReader) structure(v reflect.Value) {
-	mask := r.uvarint()
+	mask := r.Uvarint()
 	for i := range v.NumField() {
 		if mask&(1<<i) == 0 {
 			continue
 		}
 		if !v.Field(i).CanSet() {
-			r.fail()
+			r.Fail()
 			return
 		}
 		r.value(v.Field(i))
 	}
 	if mask>>v.NumField() != 0 {
-		r.fail()
+		r.Fail()
 	}
 }
 
 func (r *valueReader) mapping(v reflect.Value) {
-	n := r.length()
+	n := r.Length()
 	if n < 0 {
+		return
+	}
+	// Most maps are of these types; of any other each value is made twice.
+	switch m := v.Addr().Interface().(type) {
+	case *map[string]any:
+		*m = readMap(r, n, r.any)
+		return
+	case *map[string]string:
+		*m = readMap(r, n, r.Text)
+		return
+	case *map[string]diag.Pos:
+		var pos diag.Pos
+		at := reflect.ValueOf(&pos).Elem()
+		*m = readMap(r, n, func() diag.Pos { at.SetZero(); r.value(at); return pos })
 		return
 	}
 	v.Set(reflect.MakeMapWithSize(v.Type(), n))
 	for range n {
 		key := reflect.New(v.Type().Key()).Elem()
-		key.SetString(r.text())
+		key.SetString(r.Text())
 		item := reflect.New(v.Type().Elem()).Elem()
 		r.value(item)
-		if r.bad {
+		if r.Bad() {
 			return
 		}
 		v.SetMapIndex(key, item)
 	}
 }
 
+// readMap reads n keys with their values.
+func readMap[T any](r *valueReader, n int, value func() T) map[string]T {
+	m := make(map[string]T, n)
+	for i := 0; i < n && !r.Bad(); i++ {
+		key := r.Text()
+		m[key] = value()
+	}
+	return m
+}
+
 func (r *valueReader) any() any {
-	switch r.byte() {
+	switch r.Byte() {
 	case tagNil:
 		return nil
 	case tagFalse:
@@ -317,9 +291,9 @@ func (r *valueReader) any() any {
 	case tagTrue:
 		return true
 	case tagText:
-		return r.text()
+		return r.Text()
 	case tagInt:
-		return r.varint()
+		return r.Varint()
 	case tagFloat:
 		return r.float()
 	case tagTexts:
@@ -334,12 +308,12 @@ func (r *valueReader) any() any {
 		d := jinja.NewDict()
 		for pairs := read[[]any](r); len(pairs) > 1; pairs = pairs[2:] {
 			if d.Set(pairs[0], pairs[1]) != nil {
-				r.fail()
+				r.Fail()
 			}
 		}
 		return d
 	}
-	r.fail()
+	r.Fail()
 	return nil
 }
 

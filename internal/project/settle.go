@@ -84,7 +84,7 @@ type named struct {
 // index.
 func (l *loader) settleNames() {
 	l.settleSeeds()
-	var all []named
+	all := make([]named, 0, len(l.models)+len(l.p.Seeds))
 	for _, mf := range l.models {
 		if !mf.cfg.enabled {
 			continue
@@ -109,13 +109,14 @@ func (l *loader) settleNames() {
 	for _, s := range l.p.Seeds {
 		all = append(all, named{s.Name, diag.Pos{File: s.File}, "seed"})
 	}
-	seen := make(map[string]named, len(all))
-	for _, n := range all {
-		first, taken := seen[folded(n.name)]
+	seen := make(map[string]int, len(all))
+	for i, n := range all {
+		place, taken := seen[folded(n.name)]
 		if !taken {
-			seen[folded(n.name)] = n
+			seen[folded(n.name)] = i
 			continue
 		}
+		first := all[place]
 		if n.what == "ingest output" && n.pos.File == first.pos.File {
 			continue // the ingest's own check says which of its names clash, with their places
 		}
@@ -135,6 +136,8 @@ func (l *loader) settleNames() {
 
 func (l *loader) fillIndex() {
 	ix := l.p.index
+	ix.nodes = make(map[string]target, len(l.models)+len(l.p.Seeds))
+	ix.names = make([]string, 0, len(l.models)+len(l.p.Seeds))
 	// Disabled ones first: an enabled one of the same name is what is meant.
 	for _, mf := range l.models {
 		if !mf.cfg.enabled {
@@ -216,6 +219,7 @@ func (l *loader) settleSeeds() {
 
 // settleModels puts the enabled models into the project.
 func (l *loader) settleModels() {
+	l.p.Models = slices.Grow(l.p.Models, len(l.models))
 	for _, mf := range l.models {
 		if !mf.cfg.enabled {
 			// Only config() in the body may say so as late as this.

@@ -237,6 +237,9 @@ func shortHash(text string) string {
 
 // settleUnitTests checks what unit tests name.
 func (l *loader) settleUnitTests() {
+	if len(l.units) == 0 {
+		return
+	}
 	models := make(map[string]*Model, len(l.p.Models))
 	var names []string
 	for _, m := range l.p.Models {

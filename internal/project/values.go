@@ -154,14 +154,18 @@ func ParseVars(text string) (map[string]any, error) {
 	y := yamlText{file: cliFile, text: text, line: 1}
 	root, list := y.parse()
 	if list != nil {
-		return nil, list
+		return nil, withoutWords(list)
 	}
 	if root == nil {
 		return map[string]any{}, nil
 	}
 	d := &decoder{file: cliFile}
 	if root.Kind != yaml.MappingNode {
-		d.badHint(root, "write --vars '{name: value}'", "the variables must be a mapping, not %s", describe(root))
+		what := "a text" // which is not repeated: it may be a password
+		if root.Kind != yaml.ScalarNode || isNull(root) {
+			what = describe(root)
+		}
+		d.badHint(root, "write --vars '{name: value}'", "the variables must be a mapping, not %s", what)
 		return nil, d.diags
 	}
 	out := map[string]any{}
@@ -180,15 +184,18 @@ func ParseVar(text string) (name string, value any, err error) {
 	const file = "--var"
 	name, spelled, ok := strings.Cut(text, "=")
 	name = strings.TrimSpace(name)
-	if !ok || name == "" {
-		return "", nil, diag.List{diag.Errorf(diag.BadValue, diag.Pos{File: file}, "%q is not name=value", text)}
+	if !ok { // the text is not repeated: it may be a password
+		return "", nil, diag.List{diag.Errorf(diag.BadValue, diag.Pos{File: file}, "a variable is written name=value, and here is no =")}
+	}
+	if name == "" {
+		return "", nil, diag.List{diag.Errorf(diag.BadValue, diag.Pos{File: file}, "a variable is written name=value, and nothing stands before the =")}
 	}
 	if spelled == "" || !strings.ContainsRune(`[{"'`, rune(spelled[0])) {
 		return name, scalarValue(&yaml.Node{Kind: yaml.ScalarNode, Value: spelled, Style: emptyStyle(spelled)}), nil
 	}
 	root, list := yamlText{file: file, text: spelled, line: 1}.parse()
 	if list != nil {
-		return "", nil, list
+		return "", nil, withoutWords(list)
 	}
 	d := &decoder{file: file}
 	value = d.value(root)
@@ -204,4 +211,17 @@ func emptyStyle(spelled string) yaml.Style {
 		return yaml.DoubleQuotedStyle
 	}
 	return 0
+}
+
+// spelledWords are the places of messages about YAML that repeat a piece of the
+// text.
+var spelledWords = regexp.MustCompile(`^(this is not YAML: unknown anchor|the YAML tag) \S+`)
+
+// withoutWords are problems of a text of the command line, without words of it:
+// what is typed there may be a password.
+func withoutWords(list diag.List) diag.List {
+	for i := range list {
+		list[i].Msg = spelledWords.ReplaceAllString(list[i].Msg, "$1")
+	}
+	return list
 }

@@ -124,7 +124,7 @@ func TestParseVars(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                "",
 		"{}":              "",
-		"a":               "--vars:1:1: the variables must be a mapping, not \"a\" [RBT1004]",
+		"a":               "--vars:1:1: the variables must be a mapping, not a text [RBT1004]",
 		"{a: 1, a: 2}":    "--vars:1:8: the key \"a\" stands twice, in columns 2 and 8 of the line [RBT1003]",
 		"a: 1\na: 2":      "--vars:2:1: the key \"a\" stands twice, on lines 1 and 2 [RBT1003]",
 		"{a: 1":           "--vars:1:1: this is not YAML: did not find expected ',' or '}' [RBT1001]",
