@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"rbt/internal/project"
 )
 
 // The exit codes, in every command's help.
@@ -53,6 +55,12 @@ func exitCode(err error) int {
 func realMain(argv []string, sys *system) int {
 	ctx, stop := interruptible(sys)
 	defer stop()
+	if len(sys.secrets) > 0 {
+		// From the first word on, which may be about the command line.
+		quiet, mask := *sys, project.Masker(sys.secrets)
+		quiet.stdout, quiet.stderr = maskedWriter{sys.stdout, mask}, maskedWriter{sys.stderr, mask}
+		sys = &quiet
+	}
 	err := execute(ctx, argv, sys)
 	report := !errors.Is(err, errFailed) && !errors.Is(err, errReported) && !errors.Is(err, errInterrupted)
 	if err != nil && report {
@@ -182,7 +190,7 @@ func printError(sys *system, err error, asJSON bool) {
 		if isUsage {
 			problems[0].Hint = help
 		}
-		writeJSONLine(sys.stderr, jsonEvent{Event: "error", Time: sys.now().UTC().Format(time.RFC3339Nano), Level: "error", Message: err.Error(), Problems: problems})
+		writeJSONLine(sys.stderr, jsonEvent{Event: "error", Time: sys.now().UTC().Format(time.RFC3339Nano), Level: "error", Message: hideCredentials(err.Error()), Problems: problems})
 	case isUsage:
 		_, _ = fmt.Fprintf(sys.stderr, "error: %s\n%s\n", u.msg, help)
 	default:

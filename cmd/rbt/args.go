@@ -380,5 +380,5 @@ func quoteArg(s string) string {
 }
 
 func usageErrorf(command, format string, args ...any) error {
-	return usageError{msg: fmt.Sprintf(format, args...), command: command}
+	return usageError{msg: hideCredentials(fmt.Sprintf(format, args...)), command: command}
 }

@@ -248,11 +248,11 @@ func problemsOf(err error) []jsonProblem {
 	case errors.As(err, &one):
 		list = diag.List{one}
 	default:
-		return []jsonProblem{{Severity: "error", Message: err.Error()}}
+		return []jsonProblem{{Severity: "error", Message: hideCredentials(err.Error())}}
 	}
 	out := make([]jsonProblem, 0, len(list))
 	for _, d := range list {
-		p := jsonProblem{Code: string(d.Code), Severity: "error", File: d.Pos.File, Line: d.Pos.Line, Column: d.Pos.Col, Message: d.Msg, Hint: d.Hint}
+		p := jsonProblem{Code: string(d.Code), Severity: "error", File: d.Pos.File, Line: d.Pos.Line, Column: d.Pos.Col, Message: hideCredentials(d.Msg), Hint: hideCredentials(d.Hint)}
 		switch d.Severity {
 		case diag.Warning:
 			p.Severity = "warning"

@@ -522,36 +522,6 @@ func doVerb(n int64) string {
 	return "do"
 }
 
-// renderError prints an error for a person: diagnostics with their place, all
-// others in one line.
-func renderError(err error, text diag.SourceText) string {
-	var list diag.List
-	var one diag.Diagnostic
-	switch {
-	case errors.As(err, &list):
-	case errors.As(err, &one):
-		list = diag.List{one}
-	default:
-		return "error: " + err.Error() + "\n"
-	}
-	return renderProblems(list, text)
-}
-
-// renderProblems renders diagnostics, an empty line between. A statement that is
-// refused because it is no query is shown by its place alone: it may hold a
-// password.
-func renderProblems(list diag.List, text diag.SourceText) string {
-	parts := make([]string, len(list))
-	for i, d := range list {
-		shown := text
-		if d.Code == diag.SQLNotAQuery || d.Code == diag.SQLTwoStatements {
-			shown = nil
-		}
-		parts[i] = diag.Render(d, shown)
-	}
-	return strings.Join(parts, "\n")
-}
-
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2fs", d.Seconds()) }
 
 func count(n int64, noun string) string {
