@@ -45,7 +45,7 @@ func load(ctx context.Context, sys *system, o commonOptions) (*workspace, error)
 			return nil, err
 		}
 	}
-	p, problems := project.Load(ctx, project.Options{Dir: dir, Target: o.target, Vars: vars, TargetPath: targetPath, Env: sys.env, Secrets: sys.secrets, Program: sys.program()})
+	p, problems := project.Load(ctx, project.Options{Dir: dir, Target: o.target, Vars: vars, TargetPath: targetPath, Env: sys.env, Secrets: sys.secrets, Program: sys.program(), Now: sys.now()})
 	w := &workspace{
 		sys: sys, o: o, p: p, colour: palette{on: sys.colours(o.noColor)},
 		out: maskedWriter{sys.stdout, p.Mask}, errOut: maskedWriter{sys.stderr, p.Mask},
