@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -345,9 +346,11 @@ func (b *builder) recompile(ctx context.Context) (*project.Compiled, error) {
 			}
 			return nil
 		},
-		Log: func(msg string, info bool, _ diag.Pos) {
+		Log: func(msg string, info bool, pos diag.Pos) {
 			level := "debug"
-			if info {
+			// What the rendering for the plan said is shown already.
+			n, text := b.step.Node, strings.TrimPrefix(msg, "warning: ")
+			if info && !n.Full.Told(text, pos) && !n.Increment.Told(text, pos) {
 				level = "info"
 			}
 			b.run.e.emit(Event{Kind: EventLog, Level: level, Message: msg})

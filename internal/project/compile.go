@@ -64,6 +64,12 @@ type Compiled struct {
 	said diag.List
 }
 
+// Told reports whether Compile gave a remark or a warning of this text and place
+// with c; nil told nothing.
+func (c *Compiled) Told(msg string, pos diag.Pos) bool {
+	return c != nil && slices.ContainsFunc(c.said, func(d diag.Diagnostic) bool { return d.Pos == pos && d.Msg == msg })
+}
+
 // Compile renders a model. The list holds what is wrong with the template, and
 // where Options.Log takes no messages, the warnings and remarks that it makes.
 func (p *Project) Compile(ctx context.Context, m *Model, o CompileOptions) (*Compiled, diag.List) {
