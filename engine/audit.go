@@ -57,7 +57,7 @@ func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
 			return err
 		}
 		var part *subject
-		if s, ok := parts[strings.ToLower(testedRelation(b.step.Node, t))]; ok && isRowWise(t.Kind) {
+		if s, ok := parts[strings.ToLower(testedRelation(b.step.Node, t))]; ok && isRowWise(t.Kind) && b.ofNewRows(t) {
 			part = &s
 		}
 		result := b.run.evaluate(ctx, func(context.Context) (*session, error) { return b.session, nil }, t, part)
@@ -73,6 +73,13 @@ func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
 		return &auditError{failed}
 	}
 	return nil
+}
+
+// ofNewRows reports whether a gate need look at new rows alone: it is about the step,
+// and what it compares them with is what the rows before them were compared with.
+func (b *builder) ofNewRows(t *project.Test) bool {
+	n := b.run.tests[t]
+	return n.About == b.step.Node && b.run.lookedAt(b.step, t) == ""
 }
 
 // forgetFailed removes what is kept of a refused result of an earlier run. It is

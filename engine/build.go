@@ -133,9 +133,7 @@ func (b *builder) publish(p materialize.Published) {
 	}
 	b.run.publish(b.step, p.Receipt)
 	hashes := readHashes(p.Receipt.TestsHash)
-	for _, t := range n.Tests {
-		hashes.note(b.run.hashes[t.ID], t.Status)
-	}
+	b.run.noteGates(b.step, n.Tests, hashes)
 	b.run.remember(b.step.Node, p.Receipt, hashes)
 }
 

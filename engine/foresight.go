@@ -180,5 +180,5 @@ func (r *run) foreseenJob(s *plan.Step) job {
 	if r.hopeless(s) != nil {
 		return job{urgent: true}
 	}
-	return job{after: places(s.After)}
+	return job{after: places(s.After), looks: places(s.Looks)}
 }

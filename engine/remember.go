@@ -46,6 +46,9 @@ func (h testHashes) text() string { return strings.Join(slices.Sorted(maps.Value
 func (r *run) gateHashes(s *plan.Step) testHashes {
 	hashes := testHashes{}
 	for _, t := range s.Gates {
+		if s.OwnerOf(t) != s.Node {
+			continue
+		}
 		hashes.add(r.hashes[r.tests[t].ID])
 	}
 	for _, u := range s.UnitTests {
@@ -63,34 +66,88 @@ func (r *run) mustAsk(passed testHashes, t *plan.TestNode) bool {
 	return !passed.has(r.hashes[t.ID]) || t.Volatile != ""
 }
 
+// lookedAt names what a gate of a step looks at and this run has built; "" where
+// that is nothing.
+func (r *run) lookedAt(s *plan.Step, t *project.Test) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, number := range s.LookedAt(t) {
+		if n := r.plan.Steps[number-1].Node; r.built[n] {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// lookedAtAnew names something that gates of a step look at and this run has built,
+// though it did not build the step; "" where there is nothing.
+func (r *run) lookedAtAnew(s *plan.Step) string {
+	for _, t := range s.Gates {
+		if name := r.lookedAt(s, t); name != "" && s.OwnerOf(t) == s.Node {
+			return name
+		}
+	}
+	return ""
+}
+
+// remote is what a gate came to that the receipt of another node remembers.
+type remote struct {
+	owner *plan.Node
+	test  *TestResult
+}
+
+// noteGates writes into the hashes of a step that is published what its gates came
+// to, and keeps for the end of the run what other receipts remember.
+func (r *run) noteGates(s *plan.Step, tests []*TestResult, hashes testHashes) {
+	owners := map[string]*plan.Node{}
+	for _, t := range s.Gates {
+		owners[r.tests[t].ID] = s.OwnerOf(t)
+	}
+	for _, t := range tests {
+		if owner := owners[t.ID]; owner != nil && owner != s.Node {
+			r.mu.Lock()
+			r.remote = append(r.remote, remote{owner, t})
+			r.mu.Unlock()
+			continue
+		}
+		hashes.note(r.hashes[t.ID], t.Status)
+	}
+}
+
 // untested gives the gates and unit tests of a step that are to be asked about
 // what is published.
 func (r *run) untested(s *plan.Step) (gates []*project.Test, units []*project.UnitTest) {
 	passed := readHashes(s.Receipt.TestsHash)
-	gates = slices.DeleteFunc(slices.Clone(s.Gates), func(t *project.Test) bool { return !r.mustAsk(passed, r.tests[t]) })
+	gates = slices.DeleteFunc(slices.Clone(s.Gates), func(t *project.Test) bool {
+		return s.OwnerOf(t) != s.Node || !r.mustAsk(passed, r.tests[t]) && r.lookedAt(s, t) == ""
+	})
 	units = slices.DeleteFunc(slices.Clone(s.UnitTests), func(u *project.UnitTest) bool { return !r.mustAsk(passed, r.units[u]) })
 	return gates, units
 }
 
-// rememberLate writes what came of late tests into the receipts of the nodes
-// that remember them, which need not be steps of the plan.
+// rememberLate writes what came of late tests, and of gates of other steps, into
+// the receipts of the nodes that remember them, which need not be steps of the plan.
 func (r *run) rememberLate() {
 	hashes := map[*plan.Node]testHashes{}
 	var owners []*plan.Node
+	results := r.remote
 	for i, l := range r.plan.Late {
-		t := r.late[i]
-		if l.Owner == nil || t == nil || t.Status == StatusSkipped {
+		results = append(results, remote{l.Owner, r.late[i]})
+	}
+	for _, of := range results {
+		t := of.test
+		if of.owner == nil || t == nil || t.Status == StatusSkipped {
 			continue
 		}
-		if hashes[l.Owner] == nil {
-			receipt, ok := r.receiptOf(l.Owner)
+		if hashes[of.owner] == nil {
+			receipt, ok := r.receiptOf(of.owner)
 			if !ok {
 				continue
 			}
-			hashes[l.Owner] = readHashes(receipt.TestsHash)
-			owners = append(owners, l.Owner)
+			hashes[of.owner] = readHashes(receipt.TestsHash)
+			owners = append(owners, of.owner)
 		}
-		hashes[l.Owner].note(r.hashes[t.ID], t.Status)
+		hashes[of.owner].note(r.hashes[t.ID], t.Status)
 	}
 	for _, n := range owners {
 		receipt, _ := r.receiptOf(n)

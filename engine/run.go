@@ -136,6 +136,7 @@ type run struct {
 
 	result    *Result
 	late      []*TestResult // by place in plan.Late; nil where it did not run
+	remote    []remote      // gates that held and that other receipts remember
 	unitTests []*TestResult // by place in plan.UnitTests
 	told      tellInOrder   // of late and unit tests
 }
@@ -453,6 +454,10 @@ func (r *run) runStep(ctx context.Context, worker int, s *plan.Step, n *NodeResu
 	case plan.ActionUnchanged:
 		n.Status = StatusUnchanged
 		r.keep(s)
+		if looked := r.lookedAtAnew(s); looked != "" {
+			n.Reason = "its tests look at " + looked + ", which was built"
+			return nil, r.auditStep(ctx, worker, s, n)
+		}
 		return nil, nil
 	case plan.ActionAudit:
 		r.keep(s)

@@ -10,9 +10,11 @@ import (
 )
 
 // job is one unit of work of a schedule. After lists the jobs, by index, that
-// must be over before it may start.
+// must be over before it may start, and none of which may have failed. Looks lists
+// others that must be over, however they ended.
 type job struct {
 	after []int
+	looks []int
 	// urgent jobs come before all others that may start.
 	urgent bool
 }
@@ -107,8 +109,11 @@ func newScheduler(s schedule) *scheduler {
 	r.wake = sync.NewCond(&r.mu)
 	for i, j := range s.jobs {
 		r.cause[i] = noCause
-		r.pending[i] = len(j.after)
+		r.pending[i] = len(j.after) + len(j.looks)
 		for _, p := range j.after {
+			r.children[p] = append(r.children[p], i)
+		}
+		for _, p := range j.looks {
 			r.children[p] = append(r.children[p], i)
 		}
 	}
@@ -338,7 +343,7 @@ func (r *scheduler) depthFirst() []int {
 	next := 0
 	var stack []int
 	for root := range r.jobs {
-		if len(r.jobs[root].after) > 0 {
+		if len(r.jobs[root].after)+len(r.jobs[root].looks) > 0 {
 			continue
 		}
 		stack = append(stack, root)

@@ -392,3 +392,35 @@ func TestScheduleRestCancel(t *testing.T) {
 		}
 	}
 }
+
+// TestScheduleLooks: a job waits for what it looks at, and runs however that ended.
+func TestScheduleLooks(t *testing.T) {
+	jobs := []job{{looks: []int{3}}, {after: []int{0}}, {}, {after: []int{2}}, {after: []int{3}, looks: []int{2}}}
+	for _, tc := range []struct {
+		name    string
+		fail    []int
+		started []int
+		skipped map[int]int
+	}{
+		{"all hold", nil, []int{2, 3, 0, 1, 4}, map[int]int{}},
+		{"what is looked at failed", []int{3}, []int{2, 3, 0, 1}, map[int]int{4: 3}},
+		{"what is looked at was skipped", []int{2}, []int{2, 0, 1}, map[int]int{3: 2, 4: 2}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, workers := range []int{1, 4} {
+				var l logged
+				l.schedule(jobs, workers, func(i int) bool { return slices.Contains(tc.fail, i) }).do(context.Background())
+				if workers > 1 {
+					slices.Sort(l.started)
+					slices.Sort(tc.started)
+				}
+				if diff := cmp.Diff(tc.started, l.started); diff != "" {
+					t.Errorf("%d workers: started (-want +got):\n%s", workers, diff)
+				}
+				if diff := cmp.Diff(tc.skipped, l.skipped); diff != "" {
+					t.Errorf("%d workers: skipped (-want +got):\n%s", workers, diff)
+				}
+			}
+		})
+	}
+}

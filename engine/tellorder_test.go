@@ -51,10 +51,10 @@ func TestOrderOfTests(t *testing.T) {
 		files["models/m.sql"] += fmt.Sprintf("  - expression: v <> %d\n", i)
 		files[fmt.Sprintf("tests/t%02d.sql", i)] = "select * from {{ ref('m') }} where v < 0"
 	}
-	files["tests/t07.sql"] = "select * from {{ ref('m') }}"
 	files["models/m.sql"] += "---\nselect 100 as v\n"
 	w := newWorld(t, files)
 	w.must(command{})
+	w.write("tests/t07.sql", "select * from {{ ref('m') }}")
 	var first string
 	for _, workers := range []int{1, 2, 4, 8} {
 		w.must(command{tests: true, workers: workers})

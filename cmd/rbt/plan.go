@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -221,11 +222,12 @@ func planJSON(p *plan.Plan) (string, error) {
 		if s.Node.Model != nil {
 			step.Materialization = string(s.Node.Model.Materialization)
 		}
-		for _, a := range s.After {
+		for _, a := range slices.Concat(s.After, s.Looks) {
 			if a <= len(p.Steps) {
 				step.After = append(step.After, a)
 			}
 		}
+		slices.Sort(step.After)
 		gates, _ := s.Asked()
 		for _, t := range gates {
 			step.Gates = append(step.Gates, t.Name)

@@ -47,17 +47,16 @@ func (g *Graph) Plan(p *project.Project, state *lake.State, o Options) (*Plan, d
 		return pl, diags
 	}
 	pl.makeSteps()
-	w := newWaits(g, pl.Steps, pl.readThrough)
-	for _, s := range pl.Steps {
-		s.After = w.after(g.parents[s.Node.index])
-	}
-	pl.Relays = w.relays
 	pl.ids.stampAll(sel.Tests, o.Workers)
 	pl.tests = pl.ids.withSources(sel.Tests)
-	placed := attach(w, pl.Steps, pl.tests, pl.available)
+	for _, s := range pl.Steps {
+		s.decided(pl.ids.compare(s))
+	}
+	placed, w := pl.attach()
+	pl.Relays = w.relays
 	pl.UnitTests = placed.units
 	pl.Late = w.lateTests(placed.late, pl.Steps)
-	pl.Guards = w.guards(placed.late)
+	pl.Guards = w.guards(placed.late, pl.Steps)
 	for _, g := range pl.Guards {
 		for _, k := range g.Tests {
 			pl.Late[k].Guards = true
@@ -71,8 +70,7 @@ func (g *Graph) Plan(p *project.Project, state *lake.State, o Options) (*Plan, d
 	}
 	pl.noteDeferred()
 	for _, s := range pl.Steps {
-		d := pl.ids.decide(s)
-		s.Action, s.Reasons, s.Fingerprint, s.Inputs, s.Pending = d.Action, d.Reasons, d.Fingerprint, d.Inputs, d.Pending
+		s.decided(s.audited(Decision{Action: s.Action, Reasons: s.Reasons, Fingerprint: s.Fingerprint, Inputs: s.Inputs, Pending: s.Pending}))
 	}
 	pl.lateReasons(placed.late)
 	return pl, diags

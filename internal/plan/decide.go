@@ -17,10 +17,14 @@ type Decision struct {
 	Pending     bool // what Inputs hold of parents is settled when the turn comes
 }
 
-// decide settles what is to be done with a step. Tests that were not audited
-// turn a step that need not be built into one to audit.
-func (x *identities) decide(s *Step) Decision {
-	d := x.compare(s)
+// decided notes what is to be done with a step.
+func (s *Step) decided(d Decision) {
+	s.Action, s.Reasons, s.Fingerprint, s.Inputs, s.Pending = d.Action, d.Reasons, d.Fingerprint, d.Inputs, d.Pending
+}
+
+// audited turns a step that need not be built into one to audit where tests of it
+// were not audited.
+func (s *Step) audited(d Decision) Decision {
 	if d.Action != ActionUnchanged {
 		return d
 	}
@@ -30,7 +34,8 @@ func (x *identities) decide(s *Step) Decision {
 	return d
 }
 
-// compare compares what a step would be made from with what its receipt says.
+// compare settles what is to be done with a step, whatever becomes of its tests: it
+// compares what the step would be made from with what its receipt says.
 func (x *identities) compare(s *Step) Decision {
 	m := x.inputs(s.Node.index)
 	d := Decision{Action: ActionRun, Inputs: m.in, Pending: len(m.pending) > 0}

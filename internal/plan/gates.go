@@ -7,70 +7,7 @@ import (
 	"strings"
 
 	"rbt/internal/lake"
-	"rbt/internal/project"
 )
-
-// attachment is a test with the steps whose new data it reads.
-type attachment struct {
-	test *TestNode
-	live []int // places, without the test's own node
-	gate bool
-}
-
-// placement is where the selected tests of a plan run.
-type placement struct {
-	late  []*TestNode
-	units []*project.UnitTest // that no step brings
-}
-
-// attach gives each step its gates and unit tests. A test gates its node only if
-// all else that it reads is above the node or not built in this run: otherwise
-// it would look at data that is not there yet. A late test of what was never
-// published and is not built now is left out: there is nothing to test.
-func attach(w *waits, steps []*Step, tests []*TestNode, published func(*Node) bool) placement {
-	all := make([]attachment, 0, len(tests))
-	var pairs [][2]int
-	for _, t := range tests {
-		a := attachment{test: t, gate: t.About != nil && w.step[t.About.index] > 0}
-		for _, n := range t.Reads {
-			if n != t.About {
-				a.live = append(a.live, n.index)
-			}
-		}
-		if a.live = w.live(a.live); a.gate {
-			for _, i := range a.live {
-				pairs = append(pairs, [2]int{i, t.About.index})
-			}
-		}
-		all = append(all, a)
-	}
-	above := w.g.above(pairs)
-	var out placement
-	for _, a := range all {
-		for _, i := range a.live {
-			a.gate = a.gate && above[[2]int{i, a.test.About.index}]
-		}
-		switch {
-		case a.gate:
-			steps[w.step[a.test.About.index]-1].gate(a.test)
-		case a.test.Unit != nil:
-			out.units = append(out.units, a.test.Unit)
-		case slices.ContainsFunc(a.test.Reads, func(n *Node) bool { return w.step[n.index] == 0 && !published(n) }):
-		default:
-			out.late = append(out.late, a.test)
-		}
-	}
-	return out
-}
-
-func (s *Step) gate(t *TestNode) {
-	if t.Unit != nil {
-		s.UnitTests = append(s.UnitTests, t.Unit)
-	} else {
-		s.Gates = append(s.Gates, t.Test)
-	}
-	s.tested(t)
-}
 
 // tested notes a test that the receipt of a step remembers.
 func (s *Step) tested(t *TestNode) { s.tests = append(s.tests, t) }
@@ -126,12 +63,8 @@ const maxNamedTests = 3
 func (w *waits) lateTests(tests []*TestNode, steps []*Step) []LateTest {
 	late := make([]LateTest, 0, len(tests))
 	for _, t := range tests {
-		places := make([]int, len(t.Reads))
-		for i, n := range t.Reads {
-			places[i] = n.index
-		}
 		l := LateTest{Test: t.Test, Owner: w.g.owner(t)}
-		for _, i := range w.live(places) {
+		for _, i := range w.live(placesOf(t.Reads)) {
 			l.After = append(l.After, w.step[i])
 		}
 		slices.Sort(l.After)
@@ -143,30 +76,27 @@ func (w *waits) lateTests(tests []*TestNode, steps []*Step) []LateTest {
 	return late
 }
 
-// guards gives what waits for late tests: the steps that read what a test is about.
+// guards gives what waits for late tests: the steps that read what a test is about,
+// or anything that it reads if it is about no one relation.
 // Of these only those that stand lower in the graph than all that the test waits
 // for: every wait of a run then goes up the graph, and none goes in a circle.
-func (w *waits) guards(late []*TestNode) []Guard {
+func (w *waits) guards(late []*TestNode, steps []*Step) []Guard {
 	type group struct {
-		about *Node
-		level int // of the lowest step that the tests wait for; -1 where there is none
+		id    string // of what the tests are about, else of the test itself
+		level int    // of the lowest step that the tests wait for; -1 where there is none
 	}
 	if len(late) == 0 {
 		return nil
 	}
 	var groups []group
 	tests := map[group][]int{}
-	levels := w.g.levels()
+	levels := w.levels(steps)
 	for i, t := range late {
-		if t.About == nil {
-			continue
+		of := group{t.ID, -1}
+		if t.About != nil {
+			of.id = t.About.ID
 		}
-		places := make([]int, len(t.Reads))
-		for k, n := range t.Reads {
-			places[k] = n.index
-		}
-		of := group{t.About, -1}
-		for _, place := range w.live(places) {
+		for _, place := range w.live(placesOf(t.Reads)) {
 			of.level = max(of.level, levels[place])
 		}
 		if tests[of] == nil {
@@ -174,10 +104,14 @@ func (w *waits) guards(late []*TestNode) []Guard {
 		}
 		tests[of] = append(tests[of], i)
 	}
-	slices.SortFunc(groups, func(a, b group) int { return cmp.Or(strings.Compare(a.about.ID, b.about.ID), a.level-b.level) })
+	slices.SortFunc(groups, func(a, b group) int { return cmp.Or(strings.Compare(a.id, b.id), a.level-b.level) })
 	var out []Guard
 	for _, of := range groups {
-		steps := slices.DeleteFunc(w.readers(of.about), func(place int) bool { return levels[place] <= of.level })
+		about := late[tests[of][0]].Reads
+		if n := late[tests[of][0]].About; n != nil {
+			about = []*Node{n}
+		}
+		steps := slices.DeleteFunc(w.readers(about), func(place int) bool { return levels[place] <= of.level })
 		for i, place := range steps {
 			steps[i] = w.step[place]
 		}
@@ -189,12 +123,16 @@ func (w *waits) guards(late []*TestNode) []Guard {
 	return out
 }
 
-// readers gives the places of the steps that read a node, by themselves or through
-// unselected nodes that keep no data of their own.
-func (w *waits) readers(n *Node) []int {
+// readers gives the places of the steps that read any of the nodes, by themselves or
+// through unselected nodes that keep no data of their own.
+func (w *waits) readers(nodes []*Node) []int {
 	var out []int
 	seen := map[*Node]bool{}
-	for todo := slices.Clone(n.Children); len(todo) > 0; {
+	var todo []*Node
+	for _, n := range nodes {
+		todo = append(todo, n.Children...)
+	}
+	for len(todo) > 0 {
 		c := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		switch {
@@ -209,15 +147,30 @@ func (w *waits) readers(n *Node) []int {
 	return out
 }
 
-// levels gives the length of the longest path that ends at each node.
-func (g *Graph) levels() []int {
-	levels := make([]int, len(g.nodes))
-	for _, i := range g.order {
-		for _, p := range g.parents[i] {
+// levels gives the length of the longest path of waits that ends at each node,
+// those for what tests look at among them.
+func (w *waits) levels(steps []*Step) []int {
+	levels := make([]int, len(w.g.nodes))
+	for _, i := range w.order {
+		for _, p := range w.g.parents[i] {
 			levels[i] = max(levels[i], levels[p]+1)
+		}
+		if w.step[i] == 0 {
+			continue
+		}
+		for _, number := range steps[w.step[i]-1].Looks {
+			levels[i] = max(levels[i], levels[steps[number-1].Node.index]+1)
 		}
 	}
 	return levels
+}
+
+func placesOf(nodes []*Node) []int {
+	places := make([]int, len(nodes))
+	for i, n := range nodes {
+		places[i] = n.index
+	}
+	return places
 }
 
 // lateReasons says of each late test why it runs whatever is built, when the

@@ -134,6 +134,10 @@ type Step struct {
 	// what stands above unselected nodes in between. Numbers above that of the
 	// last step are those of Plan.Relays. Ascending.
 	After []int
+	// Looks lists the steps whose new data Gates look at, as far as they do not stand
+	// in After: they must be over before this one too, but where one fails, this one
+	// goes on and its gates look at what is published. Ascending.
+	Looks []int
 	// Gates are the tests that must hold before the node is published; UnitTests
 	// need no data and come before it is built.
 	Gates     []*project.Test
@@ -152,6 +156,10 @@ type Step struct {
 	parts  *lake.Manifest // of what is published
 	damage error          // of what is published
 	tests  []*TestNode    // of this plan, that the receipt remembers when they pass
+	// lookedAt holds what a gate looks at, foreign the owner of a gate that another
+	// receipt remembers.
+	lookedAt map[*project.Test][]int
+	foreign  map[*project.Test]*Node
 }
 
 // LateTest is a test that is no gate of one step: it runs when every step that it

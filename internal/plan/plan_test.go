@@ -36,7 +36,7 @@ func TestAfterProperty(t *testing.T) {
 			t.Fatalf("%v", diags)
 		}
 		steps := picked(g, func(n *Node) bool { return chosen[n.ID] })
-		w := newWaits(g, steps, (*Node).transparent)
+		w := newWaits(g, g.order, steps, (*Node).transparent)
 		all := map[int][]int{} // number -> After, steps and relays
 		for _, s := range steps {
 			all[s.Number] = w.after(g.parents[s.Node.index])
@@ -84,7 +84,7 @@ func TestAfterThroughAHub(t *testing.T) {
 		t.Fatal(diags)
 	}
 	steps := picked(g, func(n *Node) bool { return n != hub })
-	w := newWaits(g, steps, (*Node).transparent)
+	w := newWaits(g, g.order, steps, (*Node).transparent)
 	total := 0
 	for _, s := range steps {
 		total += len(w.after(g.parents[s.Node.index]))

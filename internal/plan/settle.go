@@ -35,7 +35,7 @@ func (s *Settler) Done(step *Step, r *lake.Receipt) {
 func (s *Settler) Decide(step *Step) Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := s.ids.decide(step)
+	d := step.audited(s.ids.compare(step))
 	switch {
 	case step.Action == ActionRun:
 		d.Action, d.Reasons = ActionRun, step.Reasons

@@ -19,6 +19,7 @@ const relayFrom = 8
 // waits finds what a step waits for.
 type waits struct {
 	g      *Graph
+	order  []int   // places of nodes: each after all that it waits for
 	step   []int   // place of a node -> number of its step, 0 where it is none
 	before [][]int // place of an unselected node -> steps and relays that end above it
 	relays []Relay
@@ -27,19 +28,19 @@ type waits struct {
 	through func(*Node) bool
 }
 
-// newWaits goes through the graph once. steps are in run order, numbered from 1.
-func newWaits(g *Graph, steps []*Step, through func(*Node) bool) *waits {
-	w := &waits{g: g, through: through, step: make([]int, len(g.nodes)), before: make([][]int, len(g.nodes))}
+// newWaits goes through the graph once. steps are in this order, numbered from 1.
+func newWaits(g *Graph, order []int, steps []*Step, through func(*Node) bool) *waits {
+	w := &waits{g: g, order: order, through: through, step: make([]int, len(g.nodes)), before: make([][]int, len(g.nodes))}
 	for _, s := range steps {
 		w.step[s.Node.index] = s.Number
 	}
 	needed := make([]bool, len(g.nodes)) // unselected, with a step below it
-	for _, i := range slices.Backward(g.order) {
+	for _, i := range slices.Backward(order) {
 		for _, p := range g.parents[i] {
 			needed[p] = needed[p] || needed[i] || w.step[i] > 0
 		}
 	}
-	for _, i := range g.order {
+	for _, i := range order {
 		if w.step[i] > 0 || !needed[i] {
 			continue
 		}
@@ -109,13 +110,18 @@ func (g *Graph) above(pairs [][2]int) map[[2]int]bool {
 	for u := range lowers {
 		uppers = append(uppers, u)
 	}
-	slices.Sort(uppers)
+	slices.SortFunc(uppers, func(a, b int) int { return g.rank[a] - g.rank[b] })
+	reached := make([]uint64, len(g.nodes))
 	for batch := range slices.Chunk(uppers, 64) {
-		reached := make([]uint64, len(g.nodes))
+		clear(reached)
+		last := 0 // place in run order behind which nothing is asked
 		for bit, u := range batch {
 			reached[u] |= 1 << bit
+			for _, l := range lowers[u] {
+				last = max(last, g.rank[l])
+			}
 		}
-		for _, i := range g.order {
+		for _, i := range g.order[g.rank[batch[0]] : last+1] {
 			for _, p := range g.parents[i] {
 				reached[i] |= reached[p]
 			}
