@@ -16,7 +16,7 @@ type attachment struct {
 	// waits says that the step may be made to wait for all of live. Without it the
 	// test is a gate only where they are above the step anyhow.
 	waits bool
-	// circle says that something of live is built from the step: it cannot wait.
+	// circle says that something of live is the step, or built from it: it cannot wait.
 	circle bool
 }
 
@@ -44,7 +44,7 @@ func (p *Plan) attach() (placement, *waits) {
 	}
 	recall := recollection{p: p, passed: map[*Node]map[string]bool{}}
 	for i := range all {
-		p.movable(&all[i], &recall)
+		p.movable(w, &all[i], &recall)
 	}
 	above := p.Graph.above(unmovable(all))
 	var out placement
@@ -82,13 +82,14 @@ func (p *Plan) attachment(w *waits, t *TestNode) attachment {
 		}
 	}
 	a.live, a.waits = w.live(others), a.step >= 0 && t.Test.Severity == diag.Error
+	a.circle = slices.Contains(a.live, a.step)
 	return a
 }
 
 // movable leaves the steps out that a test looks at and that get no new data, and
 // finds what it gates where the node that it is about gets none: the last of the
 // others is not to be published in a way that breaks what held.
-func (p *Plan) movable(a *attachment, recall *recollection) {
+func (p *Plan) movable(w *waits, a *attachment, recall *recollection) {
 	t := a.test
 	a.live = slices.DeleteFunc(a.live, func(place int) bool { return !p.ids.steps[place].moves() })
 	switch {
@@ -98,11 +99,18 @@ func (p *Plan) movable(a *attachment, recall *recollection) {
 		return
 	}
 	last := slices.MaxFunc(a.live, func(a, b int) int { return cmp.Compare(p.Graph.rank[a], p.Graph.rank[b]) })
-	if p.Graph.owner(t) != p.Graph.nodes[last] && !recall.has(t) {
+	if node := p.Graph.nodes[last]; p.Graph.owner(t) != node && !recall.has(t) || !w.readsItself(t, node) {
 		return
 	}
 	a.step, a.waits = last, false
 	a.live = slices.DeleteFunc(a.live, func(place int) bool { return place == last })
+}
+
+// readsItself reports whether a test reads a step by its own name alone, which means
+// the new data before it is published, and not through an ephemeral or a view.
+func (w *waits) readsItself(t *TestNode, step *Node) bool {
+	through := func(n *Node) bool { return n != step && slices.Contains(w.live([]int{n.index}), step.index) }
+	return slices.Contains(t.Reads, step) && !slices.ContainsFunc(t.Reads, through)
 }
 
 // moves reports whether a step may publish new data.
@@ -154,7 +162,7 @@ func unmovable(all []attachment) [][2]int {
 // gates reports whether all that the test looks at is over before its step.
 func (a attachment) gates(w *waits, above map[[2]int]bool) bool {
 	for _, i := range a.live {
-		if a.waits && w.step[i] > w.step[a.step] || !a.waits && !above[[2]int{i, a.step}] {
+		if a.waits && w.step[i] >= w.step[a.step] || !a.waits && !above[[2]int{i, a.step}] {
 			return false
 		}
 	}

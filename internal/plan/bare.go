@@ -24,7 +24,7 @@ type reader struct {
 }
 
 func newReader(p *project.Project, parser Parser) *reader {
-	r := &reader{parser: parser, relations: map[string]project.Ref{}, tables: map[string]bool{}, groups: map[string]bool{}}
+	r := &reader{parser: parser, relations: make(map[string]project.Ref, len(p.Models)+len(p.Seeds)+len(p.Sources)), tables: map[string]bool{}, groups: map[string]bool{}}
 	for _, m := range p.Models {
 		for _, o := range m.Outputs() {
 			ref := project.Ref{Node: m.Name}

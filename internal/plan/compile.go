@@ -40,7 +40,7 @@ func Load(ctx context.Context, p *project.Project, parser Parser, o Options) (*G
 	if err := ctx.Err(); err != nil {
 		return nil, append(diags, diag.Errorf(diag.TemplateHost, diag.Pos{}, "compile the project: %v", err))
 	}
-	var edges []edge
+	edges := make([]edge, 0, len(nodes))
 	for _, n := range nodes {
 		for _, r := range n.Refs {
 			edges = append(edges, edge{parent: byName[strings.ToLower(r.Node)], child: n, output: r.Output, pos: r.Pos})
@@ -68,6 +68,9 @@ func Load(ctx context.Context, p *project.Project, parser Parser, o Options) (*G
 		}
 	}
 	for _, m := range p.Models {
+		if m.Records == nil {
+			continue
+		}
 		if outputs := m.Outputs(); len(outputs) > 1 {
 			for _, o := range outputs[1:] {
 				g.outputs[byName[strings.ToLower(m.Name)].index] = append(g.outputs[byName[strings.ToLower(m.Name)].index], o.Relation)

@@ -26,6 +26,7 @@ type Graph struct {
 	byID     map[string]int   // ID -> place in nodes
 	byName   map[string]int   // name in lower case -> place in nodes
 	store    graph.Graph[int, *Node]
+	rows     *rows // what store keeps
 	// parents and children are the edges of store by place in nodes, ascending;
 	// reads holds what the edges from parents carry.
 	parents, children [][]int
@@ -51,7 +52,8 @@ func newGraph(name, dir string, nodes []*Node, edges []edge) (*Graph, diag.List)
 		byID:   make(map[string]int, len(nodes)),
 		byName: make(map[string]int, len(nodes)),
 	}
-	g.store = graph.New(func(n *Node) int { return n.index }, graph.Directed())
+	g.rows = newRows(len(nodes))
+	g.store = graph.NewWithStore(func(n *Node) int { return n.index }, graph.Store[int, *Node](g.rows), graph.Directed())
 	for i, n := range g.nodes {
 		n.index = i
 		g.byID[n.ID] = i
@@ -97,10 +99,10 @@ type readings struct {
 	pos     diag.Pos
 }
 
-// connect puts the edges into the container, one for each pair of nodes.
+// connect puts the edges into the container, one for each pair of nodes. It sorts them.
 func (g *Graph) connect(edges []edge) diag.List {
 	var diags diag.List
-	edges = slices.SortedStableFunc(slices.Values(edges), compareEdges)
+	slices.SortStableFunc(edges, compareEdges)
 	for start := 0; start < len(edges); {
 		first := edges[start]
 		r := &readings{pos: first.pos}
@@ -141,16 +143,14 @@ func (g *Graph) link() {
 	g.parents = make([][]int, len(g.nodes))
 	g.children = make([][]int, len(g.nodes))
 	g.reads = make([][]*readings, len(g.nodes))
-	preds, err := g.store.PredecessorMap()
-	must(err)
-	for i := range g.nodes {
-		for p := range preds[i] {
-			g.parents[i] = append(g.parents[i], p)
+	for i, row := range g.rows.edges {
+		if len(row) == 0 {
+			continue
 		}
-		slices.Sort(g.parents[i])
-		for _, p := range g.parents[i] {
-			g.children[p] = append(g.children[p], i)
-			g.reads[i] = append(g.reads[i], preds[i][p].Properties.Data.(*readings))
+		g.parents[i], g.reads[i] = make([]int, len(row)), make([]*readings, len(row))
+		for k, e := range row {
+			g.parents[i][k], g.reads[i][k] = e.Source, e.Properties.Data.(*readings)
+			g.children[e.Source] = append(g.children[e.Source], i)
 		}
 	}
 	for i, n := range g.nodes {

@@ -64,7 +64,7 @@ type relation struct {
 
 func newIdentities(g *Graph, state *lake.State, o Options, mask func(string) string) *identities {
 	x := &identities{g: g, o: o, mask: mask, here: newPublished(state), steps: make([]*Step, len(g.nodes)), settled: make([]*lake.Receipt, len(g.nodes)),
-		relations: map[string]relation{}, sources: map[int]stamps{}}
+		relations: make(map[string]relation, len(g.nodes)), sources: map[int]stamps{}}
 	if o.Defer != nil {
 		x.other = newPublished(o.Defer)
 	}

@@ -86,7 +86,7 @@ func (g *Graph) markCircles(all []attachment, knot []int) bool {
 	}
 	below := g.above(pairs)
 	for k, a := range all {
-		all[k].circle = slices.ContainsFunc(a.live, func(i int) bool { return suspect(a, i) && below[[2]int{a.step, i}] })
+		all[k].circle = a.circle || slices.ContainsFunc(a.live, func(i int) bool { return suspect(a, i) && below[[2]int{a.step, i}] })
 	}
 	return len(below) > 0
 }

@@ -251,3 +251,118 @@ func TestSingularTests(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// waitsOf gives what every step, relay, late test and guard of a plan waits for, by
+// number: late tests and guards count on from the last relay.
+func waitsOf(p *Plan) [][]int {
+	waits := [][]int{nil}
+	for _, s := range p.Steps {
+		waits = append(waits, slices.Concat(s.After, s.Looks))
+	}
+	for _, r := range p.Relays {
+		waits = append(waits, r.After)
+	}
+	first := len(waits)
+	for _, l := range p.Late {
+		waits = append(waits, l.After)
+	}
+	for _, g := range p.Guards {
+		for _, s := range g.Steps {
+			waits[s] = append(waits[s], len(waits))
+		}
+		var tests []int
+		for _, k := range g.Tests {
+			tests = append(tests, first+k)
+		}
+		waits = append(waits, tests)
+	}
+	return waits
+}
+
+// TestWaitsAreNoCircle: whatever reads and looks at what, and whatever of it changed
+// or is selected, a plan waits in no circle, each step comes after what it waits for,
+// every selected test is somewhere, and the same plan is made again.
+func TestWaitsAreNoCircle(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		count := rapid.IntRange(2, 9).Draw(rt, "count")
+		sql := func(value int, refs []int) string {
+			text := fmt.Sprintf("select %d as id\n", value)
+			for k, r := range refs {
+				text += fmt.Sprintf("%s m%d\n", []string{"from", "join"}[min(k, 1)], r)
+			}
+			return text
+		}
+		heads, refs := make([]string, count), make([][]int, count)
+		files := map[string]string{}
+		for i := range count {
+			heads[i] = "---\nmaterialization: " + rapid.SampledFrom([]string{"table", "table", "view", "ephemeral"}).Draw(rt, "kind") + "\n"
+			if strings.Contains(heads[i], "ephemeral") {
+				heads[i] += "---\n"
+			} else {
+				heads[i] += "tests:\n  - not_null: [id]\n"
+				for k := range rapid.IntRange(0, 3).Draw(rt, "tests") {
+					heads[i] += fmt.Sprintf("  - relationships: {name: t%d_%d, column: id, to: m%d, field: id, severity: %s}\n", i, k,
+						rapid.IntRange(0, count-1).Draw(rt, "to"), rapid.SampledFrom([]string{"error", "error", "error", "warn"}).Draw(rt, "severity"))
+				}
+				heads[i] += "---\n"
+			}
+			for range rapid.IntRange(0, min(i, 2)).Draw(rt, "parents") {
+				refs[i] = append(refs[i], rapid.IntRange(0, i-1).Draw(rt, "parent"))
+			}
+			files[fmt.Sprintf("models/m%d.sql", i)] = heads[i] + sql(0, refs[i])
+		}
+		for k := range rapid.IntRange(0, 3).Draw(rt, "singular") {
+			files[fmt.Sprintf("tests/s%d.sql", k)] = fmt.Sprintf("select * from m%d join m%d using (id)\n",
+				rapid.IntRange(0, count-1).Draw(rt, "reads"), rapid.IntRange(0, count-1).Draw(rt, "reads"))
+		}
+		w := newWorld(t, files)
+		check := func(words ...string) *Plan {
+			p := w.plan(words...)
+			if diff := cmp.Diff(gatesOf(p), gatesOf(w.plan(words...))); diff != "" {
+				rt.Fatal(diff)
+			}
+			waits := waitsOf(p)
+			for i, s := range p.Steps {
+				for _, number := range waits[s.Number] {
+					if s.Number != i+1 || number <= len(p.Steps) && number >= s.Number {
+						rt.Fatalf("step %d has the number %d and waits for %d", i+1, s.Number, number)
+					}
+				}
+			}
+			children, parents := make([][]int, len(waits)), waits
+			for i, after := range waits {
+				for _, a := range after {
+					children[a] = append(children[a], i)
+				}
+			}
+			if len(kahn(parents, children)) < len(waits) {
+				rt.Fatalf("a circle: %s\n%v", gatesOf(p), waits)
+			}
+			return p
+		}
+		w.act(check())
+		check()
+		for i := range count {
+			if rapid.Bool().Draw(rt, "changes") {
+				w.write(map[string]string{fmt.Sprintf("models/m%d.sql", i): heads[i] + sql(1, refs[i])})
+			}
+		}
+		p := check()
+		placed := len(p.Late) + len(p.UnitTests)
+		for _, s := range p.Steps {
+			placed += len(s.Gates)
+		}
+		if placed != len(p.Selected.Tests) {
+			rt.Fatalf("%d of %d tests have a place: %s", placed, len(p.Selected.Tests), gatesOf(p))
+		}
+		var some []string
+		for i := range count {
+			if rapid.Bool().Draw(rt, "selected") {
+				some = append(some, fmt.Sprintf("m%d", i))
+			}
+		}
+		if len(some) > 0 {
+			check(some...)
+		}
+	})
+}

@@ -17,23 +17,25 @@ type published struct {
 }
 
 func newPublished(s *lake.State) *published {
-	p := &published{nodes: map[string]*lake.Node{}, relations: map[string]*lake.Node{}}
 	if s == nil {
-		return p
+		return &published{}
 	}
+	p := &published{nodes: make(map[string]*lake.Node, len(s.Nodes)), relations: make(map[string]*lake.Node, len(s.Nodes))}
 	names := make([]string, 0, len(s.Nodes))
 	for name := range s.Nodes {
 		names = append(names, name)
 	}
 	slices.Sort(names) // of two that differ in case only, always the same one counts
-	for _, name := range names {
-		n := s.Nodes[name]
+	all := make([]lake.Node, len(names))
+	for i, name := range names {
+		n := &all[i]
+		*n = s.Nodes[name]
 		if !n.Recorded && !n.Adopted && !n.Foreign {
 			continue
 		}
-		p.nodes[strings.ToLower(name)] = &n
+		p.nodes[strings.ToLower(name)] = n
 		for _, o := range n.Receipt.Outputs {
-			p.relations[strings.ToLower(o.Relation)] = &n
+			p.relations[strings.ToLower(o.Relation)] = n
 		}
 	}
 	return p
