@@ -58,7 +58,25 @@ func (p *sqlProblem) SQLOffset() int { return p.offset }
 // SQLDiagnostic turns the problem into a diagnostic at the place that belongs
 // to SQLOffset.
 func (p *sqlProblem) SQLDiagnostic(pos diag.Pos) diag.Diagnostic {
-	return diag.Diagnostic{Code: p.code, Pos: pos, Width: p.width, Msg: p.msg, Hint: p.hint}
+	return diag.Diagnostic{Code: p.code, Pos: pos, Width: p.width, Msg: named(p.msg, pos.File), Hint: named(p.hint, pos.File)}
+}
+
+// named says of what does not stand in the file of a model what it is.
+func named(text, file string) string {
+	what := "a model"
+	switch {
+	case strings.HasPrefix(file, "tests/"):
+		what = "a test"
+	case strings.HasPrefix(file, "-"): // a flag
+		what = "what is asked"
+	}
+	for _, verb := range []string{" is one ", " begins with "} {
+		text = strings.ReplaceAll(text, "a model"+verb, what+verb)
+	}
+	if what != "a model" {
+		text = strings.Replace(text, "move it into a model of its own", "leave it out", 1)
+	}
+	return text
 }
 
 // queryKeywords are the words with which a query that can stand in a

@@ -131,6 +131,10 @@ func (p *Project) packageHints(list diag.List) diag.List {
 			list[i] = d.WithHint("dbt gives %s to templates, rbt does not", name)
 			continue
 		}
+		if name == "model" {
+			list[i] = d.WithHint("{{ model }} is the model that is built; there is none here")
+			continue
+		}
 		if name == "this" {
 			list[i] = d.WithHint("{{ this }} is what a model made; there is none here")
 			continue
