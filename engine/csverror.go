@@ -161,7 +161,7 @@ func (t *fileTable) locateRecord(file, message, line string) error {
 	d := dialectOf(t.options)
 	p, found := t.searchFile(file, d, func(header, fields []string, line int) *diag.Diagnostic {
 		if len(fields) != len(header) {
-			p := t.problem(diag.SourceValue, file, line, "%d values are expected and %d are there", len(header), len(fields)).
+			p := t.problem(diag.SourceValue, file, line, "%s expected and %s there", amount(len(header), "value "), amount(len(fields), "")).
 				WithHint("mend the line; a value that holds the delimiter must stand in quotes")
 			return &p
 		}
@@ -244,4 +244,12 @@ func (t *fileTable) searchFile(file string, d csvDialect, look func(header, fiel
 			return *p, true
 		}
 	}
+}
+
+// amount is a number with what is counted and its verb: 1 value is, 2 values are.
+func amount(n int, singular string) string {
+	if n == 1 {
+		return "1 " + singular + "is"
+	}
+	return fmt.Sprintf("%d %sare", n, strings.Replace(singular, " ", "s ", 1))
 }

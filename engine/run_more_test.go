@@ -356,7 +356,7 @@ func TestSeedErrors(t *testing.T) {
 	for name, test := range map[string]struct{ csv, yml, want string }{
 		"value":   {"id,n\n1,x\nq,y\n", "{id: BIGINT}", "seeds/c.csv:3: column id: \"q\" is not BIGINT [RBT4022]"},
 		"missing": {"ident\n1\n", "{id: BIGINT}", "seeds/c.csv:1: the declared column id is missing [RBT4021]"},
-		"row":     {"id,n\n1\n", "{id: BIGINT}", "seeds/c.csv:2: 2 values are expected and 1 are there [RBT4022]"},
+		"row":     {"id,n\n1\n", "{id: BIGINT}", "seeds/c.csv:2: 2 values are expected and 1 is there [RBT4022]"},
 		"ends":    {"id,n\r\n1,x\n2,y\r\n", "{id: BIGINT}", "seeds/c.csv:2: the file has mixed line ends: this line does not end as the first one does [RBT4022]"},
 		"empty":   {"id,n\n1,x\n2,y,\n", "{id: BIGINT}", "seeds/c.csv:3: 2 values are expected and 3 are there [RBT4022]"},
 	} {

@@ -109,7 +109,7 @@ func (t *fileTable) inferTypes() ([]project.Column, error) {
 		}
 		// The engine takes one empty value too many without a word.
 		if len(fields) > len(header) {
-			return nil, t.problem(diag.SourceValue, file, line, "%d values are expected and %d are there", len(header), len(fields)).
+			return nil, t.problem(diag.SourceValue, file, line, "%s expected and %s there", amount(len(header), "value "), amount(len(fields), "")).
 				WithHint("mend the line; a value that holds the delimiter must stand in quotes")
 		}
 		for i, v := range fields {

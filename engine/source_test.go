@@ -92,6 +92,7 @@ func TestCSVTable(t *testing.T) {
 			want: []string{"id|t", "1|∅", "2|∅", "3|NA", "4|null", "5|line1\nline2"}},
 		{name: "one column with another delimiter in it", files: map[string]string{"a.csv": "tag\nred\nblue;dark\n"}, want: []string{"tag", "red", "blue;dark"}},
 		{name: "too few values", files: map[string]string{"a.csv": "id,a,b\n1,x\n2,y,z\n"}, err: "a.csv:2: 3 values are expected and 2 are there [RBT4022]"},
+		{name: "two values for one", files: map[string]string{"a.csv": "id\n1,x\n"}, err: "a.csv:2: 1 value is expected and 2 are there [RBT4022]"},
 		{name: "too many values", files: map[string]string{"a.csv": "id,tags\n1,x\n2,y,extra\n"}, err: "a.csv:3: 2 values are expected and 3 are there [RBT4022]"},
 		{name: "text with boolean-like values", files: map[string]string{"a.csv": "ok,txt\ntrue,True\nfalse,False\n"}, columns: "ok: BOOLEAN; txt: VARCHAR",
 			want: []string{"ok|txt", "true|True", "false|False"}},
