@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,6 +87,13 @@ func (b *builder) ofNewRows(t *project.Test) bool {
 // forgetFailed removes what is kept of a refused result of an earlier run. It is
 // there to be looked at, so that a fault is nothing to stop for.
 func (r *run) forgetFailed(relation string) {
+	r.failedOnce.Do(func() {
+		_, err := os.Stat(filepath.Join(r.e.o.Project.TargetDir, "failed"))
+		r.noneFailed = errors.Is(err, fs.ErrNotExist)
+	})
+	if r.noneFailed {
+		return // what this run keeps is of its own nodes, each of which it builds once
+	}
 	base := filepath.Join(r.e.o.Project.TargetDir, "failed", relation)
 	for i, err := 2, os.Remove(base+".staged"); err == nil; i++ {
 		err = os.Remove(fmt.Sprintf("%s.%d.staged", base, i))

@@ -57,6 +57,7 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, o RunOptions) (_ *Result
 	r.catalog = newCatalog(e.o.Project, p.Graph, e.parser, r.publishedNode)
 	r.catalog.recalls = e.schemas
 	defer func() { err = errors.Join(err, r.widened(ctx)) }()
+	defer e.o.Lake.ShareStaging(o.InvocationID)()
 	return r.do(ctx)
 }
 
@@ -133,6 +134,9 @@ type run struct {
 	unitKnown map[string][]lake.Column // columns of what unit tests' models read
 	foreseen  map[*plan.Node]error     // what is known to fail before anything was built
 	foretold  *checker                 // what was learnt then; nil where nothing was
+
+	failedOnce sync.Once
+	noneFailed bool // no earlier run kept a result that was refused
 
 	result    *Result
 	late      []*TestResult // by place in plan.Late; nil where it did not run

@@ -1,9 +1,7 @@
 package lake
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -144,45 +142,4 @@ func (l *Lake) NextPart(p Place, n Node) int64 {
 		next = max(next, n+1)
 	}
 	return next
-}
-
-// MakeStaging makes a node's empty staging folder and returns its absolute path.
-// The folder of the node's data is there and durable afterwards.
-func (l *Lake) MakeStaging(p Place, runID string) (string, error) {
-	if err := checkSegment(runID); err != nil {
-		return "", fmt.Errorf("stage node %s in run %q: %w", p.Name, runID, err)
-	}
-	if err := l.EnsureDir(p.Folder); err != nil {
-		return "", err
-	}
-	dir := l.abs(p.Staging(runID))
-	err := l.fs.MkdirAll(dir)
-	for range stagingTries {
-		if !notExist(err) && !errors.Is(err, fs.ErrExist) {
-			break
-		}
-		// Another node of the run has just removed the folders above, which
-		// were empty: before they were entered, or after they were found there.
-		err = l.fs.MkdirAll(dir)
-	}
-	if err != nil {
-		return "", fmt.Errorf("make staging of node %s: %w", p.Name, err)
-	}
-	return dir, nil
-}
-
-// stagingTries bounds how often other nodes of a run may remove the folders
-// above a staging folder while it is made.
-const stagingTries = 100
-
-// RemoveStaging removes a node's staging folder of one run, and the folders
-// above it that are empty then. What cannot be removed stays for Recover.
-func (l *Lake) RemoveStaging(p Place, runID string) {
-	staging := p.Staging(runID)
-	l.removeTree(l.abs(staging))
-	for _, dir := range []string{path.Dir(staging), path.Dir(path.Dir(staging))} {
-		if l.fs.Remove(l.abs(dir)) != nil {
-			return // another node of the run is still at work in it
-		}
-	}
 }

@@ -53,6 +53,7 @@ type Lake struct {
 	root      string
 	fs        FS
 	manifests *manifests
+	staging   *stagings
 	kept      *Lock   // until the process ends; nil normally
 	memory    *Memory // of ReadState and Recover; nil where there is none
 	recalling *Memory // the same, while they read
@@ -75,7 +76,7 @@ func Open(root string, fsys FS) (*Lake, error) {
 			return nil, nestedError(dir, root)
 		}
 		if dir == filepath.Dir(dir) {
-			return &Lake{root: root, fs: fsys, manifests: &manifests{known: map[string]knownManifest{}}}, nil
+			return &Lake{root: root, fs: fsys, manifests: &manifests{known: map[string]knownManifest{}}, staging: &stagings{runs: map[string]map[string][]string{}}}, nil
 		}
 	}
 }
