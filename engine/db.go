@@ -402,7 +402,8 @@ func firstWord(sql string) (string, bool) {
 // that was there before is kept, and a failed or cancelled copy leaves no file.
 func (s *session) CopyTo(ctx context.Context, query, path string, metadata map[string]string) ([]materialize.StagedFile, error) {
 	var b strings.Builder
-	b.WriteString("COPY (\n" + query + "\n) TO " + quoteText(path) + " (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false")
+	// What is quoted is a value, and no expression that is bound first.
+	b.WriteString("COPY (\n" + query + "\n) TO " + quoteText(path) + " (FORMAT parquet, COMPRESSION 'zstd', USE_TMP_FILE 'false'")
 	if s.dictionary > 0 {
 		fmt.Fprintf(&b, ", DICTIONARY_SIZE_LIMIT %d", s.dictionary)
 	}

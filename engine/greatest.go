@@ -40,7 +40,7 @@ func (b *builder) greatest(st statement) *inPlace {
 	}
 	at := map[int]string{}
 	for _, i := range places {
-		at[i] = row
+		at[i] = "(" + row + ")"
 	}
 	return &inPlace{text: st.text, copied: st.replaced(at), stays: true, bind: func(ctx context.Context) error {
 		read, err := b.run.catalog.bindRefs(ctx, b.session, []project.Ref{this})

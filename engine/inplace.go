@@ -45,15 +45,18 @@ func (b *builder) readInPlace(st statement, refs []project.Ref) (*inPlace, []pro
 	}
 	var others []project.Ref
 	at := map[int]string{} // by the token at which a name begins
+	hides := st.hidesNothing()
 	for _, ref := range refs {
-		query, ok := b.smallFiles(ref)
+		query, file, ok := b.smallFiles(ref)
 		places := st.onlyRead(ref.Relation())
 		if !ok || len(places) == 0 {
 			others = append(others, ref)
 			continue
 		}
 		for _, i := range places {
-			at[i] = query
+			if at[i] = "(" + query + ")"; hides && file != "" && st.renamed(i+3) {
+				at[i] = file
+			}
 		}
 	}
 	if len(at) == 0 {
@@ -75,11 +78,12 @@ func (b *builder) boundBefore(st statement) bool {
 }
 
 // smallFiles gives the query over the files of what a reference names, where they
-// are few and small and nobody made a view of them yet.
-func (b *builder) smallFiles(ref project.Ref) (string, bool) {
+// are few and small and nobody made a view of them yet. file is a call that gives
+// the same rows and columns, where there is one.
+func (b *builder) smallFiles(ref project.Ref) (query, file string, ok bool) {
 	rel, ok := b.run.catalog.lookup(ref.Relation())
 	if !ok || rel.schema != "main" || rel.output != "" {
-		return "", false
+		return "", "", false
 	}
 	rel.mu.Lock()
 	bound := rel.bound
@@ -87,7 +91,7 @@ func (b *builder) smallFiles(ref project.Ref) (string, bool) {
 	pub, ok, err := b.run.publishedNode(rel.node)
 	if bound || err != nil || !ok || pub.foreign || pub.damage != nil || len(pub.receipt.Outputs) != 1 ||
 		!slices.Contains([]lake.Form{lake.FormFile, lake.FormSeed, lake.FormParts, lake.FormIncremental}, pub.receipt.Form) {
-		return "", false
+		return "", "", false
 	}
 	o := pub.receipt.Outputs[0]
 	total := int64(0)
@@ -95,14 +99,56 @@ func (b *builder) smallFiles(ref project.Ref) (string, bool) {
 		total += f.Bytes
 	}
 	if len(o.Files) > inPlaceFiles || total > inPlaceBytes || len(o.Columns) == 0 {
-		return "", false
+		return "", "", false
 	}
-	return scanFiles(pub.files(o.Relation), o.Columns), true
+	files := pub.files(o.Relation)
+	if len(files) == 1 && (pub.receipt.Form == lake.FormFile || pub.receipt.Form == lake.FormSeed) {
+		file = wholeFile(files[0]) // whose columns are those of the receipt, in their order
+	}
+	return scanFiles(files, o.Columns), file, true
 }
 
 // replaceable reports whether FROM and JOIN stand before nothing but relations,
 // and all relations are named.
 func (s statement) replaceable() bool { return s.plain() && !s.mentions("trim", "substring") }
+
+// wholeFile is a call that gives the columns and rows of one Parquet file. To bind a
+// query around it that names the columns costs a twentieth of a small COPY, and an
+// option as much.
+func wholeFile(path string) string {
+	option := ""
+	if strings.Contains(path, "=") {
+		option = ", hive_partitioning = false" // a folder called x=1 is no column
+	}
+	return "read_parquet(" + quoteText(literalPath(path)) + option + ")"
+}
+
+// hidesNothing reports whether a plain text names none of the columns that a call
+// of read_parquet has besides those of its files, nor leaves it to the engine to
+// find names.
+func (s statement) hidesNothing() bool {
+	return !slices.ContainsFunc(s.tokens, func(t token) bool {
+		name, ok := identifier(s.text, t)
+		name = strings.ToLower(name)
+		return ok && (strings.HasPrefix(name, "file") || name == "rowid" || name == "natural" || name == "")
+	})
+}
+
+// afterRelation are the words that may stand behind a relation and are no name that
+// it gets.
+var afterRelation = set("where", "group", "having", "order", "limit", "offset", "window", "qualify", "union", "intersect", "except",
+	"join", "inner", "left", "right", "full", "cross", "natural", "positional", "asof", "semi", "anti", "outer", "on", "using", "fetch", "for", "at",
+	"select", "from", "with", "tablesample", "pivot", "unpivot", "values")
+
+// renamed reports whether the text gives the relation before token i a name of its
+// own: without, a call would be known by the name of its function.
+func (s statement) renamed(i int) bool {
+	if i >= len(s.tokens) {
+		return false
+	}
+	_, ok := identifier(s.text, s.tokens[i])
+	return ok && !afterRelation[s.wordAt(i)]
+}
 
 // onlyRead gives the tokens at which schema.name is read: behind FROM or JOIN,
 // schema and all. None where the name stands anywhere else, too, by whatever
@@ -129,13 +175,13 @@ func (s statement) onlyRead(schema, name string) []int {
 	return places
 }
 
-// replaced is the text with a sub-query for each name of two parts that begins
-// at one of the tokens.
+// replaced is the text with what stands for each name of two parts that begins at
+// one of the tokens.
 func (s statement) replaced(at map[int]string) string {
 	var b strings.Builder
 	done := 0
 	for _, i := range sortedKeys(at) {
-		b.WriteString(s.text[done:s.tokens[i].start] + "(" + at[i] + ")")
+		b.WriteString(s.text[done:s.tokens[i].start] + at[i])
 		done = s.tokens[i+2].end
 	}
 	b.WriteString(s.text[done:])
@@ -214,7 +260,7 @@ func (c *checker) nothingInPlace(n *plan.Node, st statement) (copied string, vie
 			return "", true
 		}
 		for _, i := range places {
-			at[i] = emptyRelation(c.columns[key])
+			at[i] = "(" + emptyRelation(c.columns[key]) + ")"
 		}
 	}
 	if len(at) == 0 {

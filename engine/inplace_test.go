@@ -45,7 +45,7 @@ func TestOnlyRead(t *testing.T) {
 		if places := st.onlyRead("main", "x"); len(places) > 0 {
 			at := map[int]string{}
 			for _, i := range places {
-				at[i] = "Q"
+				at[i] = "(Q)"
 			}
 			got = st.replaced(at)
 		}
@@ -149,4 +149,73 @@ func (w *world) receipt(name string) lake.Receipt {
 		w.t.Fatal(err)
 	}
 	return r
+}
+
+// TestWholeFile: a file that is read by a call gives the columns that were stored
+// and no others, by whatever way they are named.
+func TestWholeFile(t *testing.T) {
+	files := map[string]string{
+		"models/a.sql": "---\npath: y=1\n---\nselect 2::bigint as k, 'a' as s union all select 1, 'b'",
+		"models/o.sql": "select 1::bigint as k, 'outer' as filename, 7 as file_row_number",
+	}
+	a, o := "{{ ref('a') }}", "{{ ref('o') }}"
+	tests := map[string]struct {
+		sql    string
+		called bool // by calls alone
+		want   []string
+	}{
+		"star":    {"select * from " + a + " x", true, []string{"k|s", "1|b", "2|a"}},
+		"stars":   {"select y.*, x.k as n from " + a + " as x join " + a + " as y on x.k = y.k where x.s = 'a'", true, []string{"k|s|n", "2|a|2"}},
+		"struct":  {"select x from " + a + " x where x.k = 1", true, []string{"x", "map[k:1 s:b]"}},
+		"unnamed": {"select k from " + a + " where s = 'a'", false, []string{"k", "2"}},
+		"first":   {"from " + a + " select k", false, []string{"k", "1", "2"}},
+		"outer":   {"select p.k, (select max(s) from " + a + " x where filename = 'outer') as m from " + o + " p", false, []string{"k|m", "1|b"}},
+		"row":     {"select p.k, (select max(s) from " + a + " x where x.k + 6 = File_Row_Number) as m from " + o + " p", false, []string{"k|m", "1|b"}},
+		"alias":   {"select x.k as file_index from " + a + " x where file_index > 1", false, []string{"file_index", "2"}},
+		"natural": {"select s from " + a + " x natural join " + o + " p", false, []string{"s", "b"}},
+	}
+	for name, test := range tests {
+		files["models/m_"+name+".sql"] = test.sql
+	}
+	w := newWorld(t, files)
+	for _, n := range w.must(command{trace: true}).Nodes {
+		if n.Err != nil {
+			t.Errorf("%s: %v", n.Name, n.Err)
+		}
+	}
+	for name, test := range tests {
+		for _, ev := range w.events {
+			if ev.Kind != EventStatement || ev.Statement.Node != "m_"+name || ev.Statement.Done {
+				continue
+			}
+			if called := !strings.Contains(ev.Statement.SQL, "(SELECT "); !strings.HasPrefix(ev.Statement.SQL, "COPY") || called != test.called {
+				t.Errorf("%s: %s", name, ev.Statement.SQL)
+			}
+		}
+		if diff := cmp.Diff(test.want, w.rows("select * from 'LAKE/m_"+name+".parquet' order by all")); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestWholeFileHidesNoColumn: no call of read_parquet has columns besides those of
+// its files that a text could name and hidesNothing does not look for.
+func TestWholeFileHidesNoColumn(t *testing.T) {
+	s := testSession(t)
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	if err := s.Exec(t.Context(), "COPY (SELECT 1 AS k) TO "+quoteText(path)+" (FORMAT parquet)"); err != nil {
+		t.Fatal(err)
+	}
+	// The engine's advice names whatever is like a name.
+	for _, name := range append([]string{"filename", "file_index", "file_row_number", "rowid"}, strings.Fields(
+		"file file_name path row_number row_group row_group_id file_size file_path snapshot_id last_modified bucket partition "+
+			"schema columns row_id rownum ctid tableoid oid index position size offset version empty virtual name input_file_name")...) {
+		st, err := oneQuery("select " + quoteIdent(name) + " from t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Query(t.Context(), "SELECT "+quoteIdent(name)+" FROM "+wholeFile(path), func([]any) error { return nil }) == nil && st.hidesNothing() {
+			t.Errorf("%s is a column of %s", name, wholeFile(path))
+		}
+	}
 }
