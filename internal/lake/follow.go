@@ -20,6 +20,8 @@ const (
 	// takes in no footer. A footer that is longer than that, of thousands of columns
 	// or row groups, costs that the pages are read again.
 	footerRoom = 4 << 20
+	// readStep is how much of it is read at once.
+	readStep = 64 << 10
 )
 
 // Following goes with a Parquet file while it is written from its beginning to
@@ -30,6 +32,7 @@ const (
 type Following struct {
 	name    string
 	hash    *xxh3.Hasher // nil where no hash is wanted
+	buffer  []byte       // of readStep once something is hashed: what is thrown away at each look adds up
 	stop    chan struct{}
 	stopped chan struct{}
 
@@ -94,10 +97,25 @@ func (f *Following) look() {
 	}
 	size := f.flush()
 	if n := size - footerRoom - f.hashed; f.hash != nil && !f.broken && n >= followStep {
-		_, err := io.CopyN(f.hash, f.file, n)
+		f.broken = f.take(n) != nil
 		f.hashed += n
-		f.broken = err != nil
 	}
+}
+
+// take hashes the next n bytes of the file.
+func (f *Following) take(n int64) error {
+	if f.buffer == nil {
+		f.buffer = make([]byte, readStep)
+	}
+	for n > 0 {
+		part := f.buffer[:min(n, readStep)]
+		if _, err := io.ReadFull(f.file, part); err != nil {
+			return err
+		}
+		_, _ = f.hash.Write(part) // a hash takes everything
+		n -= int64(len(part))
+	}
+	return nil
 }
 
 // flush gives the disk what came since the last time, and gives the size of the
