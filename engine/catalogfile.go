@@ -156,6 +156,9 @@ func (w *catalogWriter) attached(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	// More threads would wake up for each view and find it made.
+	shared.narrow(ctx)
+	defer func() { err = errors.Join(err, shared.widen(context.WithoutCancel(ctx))) }()
 	if w.s, err = (&database{db: shared.db, tempDir: shared.tempDir}).session(ctx); err != nil {
 		return err
 	}
@@ -204,8 +207,9 @@ func (w *catalogWriter) bringUpToDate(ctx context.Context) error {
 }
 
 // fillAtOnce makes all views in one transaction, which saves a write of the log
-// a view, and by one text, which saves a third of what a statement costs. What
-// cannot be read can end a transaction: then the views are made one by one.
+// a view, and by texts of many statements, each of which costs less than half of one
+// that is run by itself. What cannot be read can end a transaction: then the views
+// are made one by one.
 func (w *catalogWriter) fillAtOnce(ctx context.Context, before map[string]string) error {
 	if err := w.s.Exec(ctx, "BEGIN"); err != nil {
 		return err
@@ -213,14 +217,11 @@ func (w *catalogWriter) fillAtOnce(ctx context.Context, before map[string]string
 	w.script = &strings.Builder{}
 	err := w.fill(ctx, before)
 	if err == nil && len(w.left) == 0 {
-		if w.script.Len() > 0 {
-			err = w.s.Exec(ctx, w.script.String())
-		}
-		if err == nil {
-			return w.s.Exec(ctx, "COMMIT")
-		}
+		return w.s.Exec(ctx, "COMMIT")
 	}
-	if rerr := w.s.Exec(ctx, "ROLLBACK"); rerr != nil || ctx.Err() != nil {
+	without := context.WithoutCancel(ctx)
+	rerr := errors.Join(w.s.Exec(without, "ROLLBACK"), w.s.Exec(without, optimized))
+	if rerr != nil || ctx.Err() != nil {
 		return errors.Join(err, rerr)
 	}
 	w.left, w.script = nil, nil
@@ -231,17 +232,38 @@ func (w *catalogWriter) fillAtOnce(ctx context.Context, before map[string]string
 // parse tree at once.
 const scriptBytes = 16 << 10
 
-// exec runs a statement, or keeps it where many are run at once.
+// A definition is planned like a query, though there is nothing in it to optimise:
+// to try all the same takes a quarter of what a view costs.
+const (
+	unoptimized = "PRAGMA disable_optimizer"
+	optimized   = "PRAGMA enable_optimizer"
+)
+
+// exec runs a statement that defines or drops something, or keeps it where many are
+// run at once.
 func (w *catalogWriter) exec(ctx context.Context, statement string) error {
-	if w.script != nil {
-		w.script.WriteString(statement + "\n;\n")
-		if w.script.Len() < scriptBytes {
-			return nil
-		}
-		statement = w.script.String()
-		w.script.Reset()
+	if w.script == nil {
+		return w.s.Exec(ctx, statement)
 	}
-	return w.s.Exec(ctx, statement)
+	if w.script.Len() == 0 {
+		w.script.WriteString(unoptimized + ";\n")
+	}
+	w.script.WriteString(statement + "\n;\n")
+	if w.script.Len() < scriptBytes {
+		return nil
+	}
+	return w.flush(ctx)
+}
+
+// flush runs what exec has kept.
+func (w *catalogWriter) flush(ctx context.Context) error {
+	if w.script == nil || w.script.Len() == 0 {
+		return nil
+	}
+	w.script.WriteString(optimized)
+	statements := w.script.String()
+	w.script.Reset()
+	return w.s.script(ctx, statements)
 }
 
 // fill brings the views up to date with what is published.
@@ -322,13 +344,16 @@ func (w *catalogWriter) note(ctx context.Context, before, commits map[string]str
 			rows = append(rows, "("+quoteText(name)+", "+quoteText(commits[name])+")")
 		}
 	}
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
 	for some := range slices.Chunk(gone, noteRows) {
-		if err := w.exec(ctx, "DELETE FROM "+bookSchema+".published WHERE name IN ("+strings.Join(some, ", ")+")"); err != nil {
+		if err := w.s.Exec(ctx, "DELETE FROM "+bookSchema+".published WHERE name IN ("+strings.Join(some, ", ")+")"); err != nil {
 			return err
 		}
 	}
 	for some := range slices.Chunk(rows, noteRows) {
-		if err := w.exec(ctx, "INSERT INTO "+bookSchema+".published VALUES "+strings.Join(some, ", ")); err != nil {
+		if err := w.s.Exec(ctx, "INSERT INTO "+bookSchema+".published VALUES "+strings.Join(some, ", ")); err != nil {
 			return err
 		}
 	}

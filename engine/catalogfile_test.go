@@ -276,3 +276,98 @@ func TestCatalogWhileRunning(t *testing.T) {
 		t.Errorf("%v: %s", err, strings.Join(said, "\n"))
 	}
 }
+
+// TestCatalogColumns: what another process that opens the catalog is told of the
+// columns is what the files hold, whatever things are called.
+func TestCatalogColumns(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"project.yml": "name: shop\n",
+		"models/gold/Größe.sql": "select 1::utinyint as \"ä\", 1.5::decimal(9, 2) as \"a\"\"b; c\", timestamptz '2024-01-02 03:04:05+00' as at,\n" +
+			"  {'x': [1::bigint], 'y y': 'é'} as \"s.s\", map {'k': 1::smallint} as m, 'p''q' as \"select\", uuid '00000000-0000-0000-0000-000000000001' as u\n",
+		"models/gold/v.sql": "---\nmaterialization: view\n---\nselect \"ä\" + 1::utinyint as \"ä\", \"s.s\".\"y y\" as y, 'a;b' as \"pivot\" from {{ ref('Größe') }}\n",
+	})
+	for _, n := range w.must(command{}).Nodes {
+		if n.Status != StatusSuccess {
+			t.Fatalf("%s: %+v", n.Name, n)
+		}
+	}
+	if left := w.writeCatalog(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	want := map[string][]string{
+		"Größe": {`ä UTINYINT`, `a"b; c DECIMAL(9,2)`, `at TIMESTAMP WITH TIME ZONE`, `s.s STRUCT(x BIGINT[], "y y" VARCHAR)`,
+			`m MAP(VARCHAR, SMALLINT)`, `select VARCHAR`, `u UUID`},
+		"v": {`ä UTINYINT`, `y VARCHAR`, `pivot VARCHAR`},
+	}
+	for _, name := range sortedKeys(want) {
+		for _, schema := range []string{"main", "gold"} {
+			all := quoteText(strings.Join(want[name], " | "))
+			w.catalogHas("SELECT string_agg(column_name || ' ' || data_type, ' | ' ORDER BY ordinal_position) = "+all+" AS same FROM information_schema.columns"+
+				" WHERE table_schema = "+quoteText(schema)+" AND table_name = "+quoteText(name), "{'same': true}")
+			w.catalogHas("SELECT string_agg(column_name || ' ' || column_type, ' | ') = "+all+" AS same FROM (DESCRIBE "+relationName(schema, name)+")", "{'same': true}")
+			w.catalogHas("SELECT column_count AS n FROM duckdb_views() WHERE schema_name = "+quoteText(schema)+" AND view_name = "+quoteText(name),
+				fmt.Sprintf("{'n': %d}", len(want[name])))
+		}
+	}
+	w.catalogHas(`SELECT "ä" AS c, "a""b; c" AS d, "s.s"."y y" AS e, "select" AS f FROM gold."Größe"`, "{'c': 1, 'd': 1.50, 'e': é, 'f': 'p\\'q'}")
+	w.catalogHas(`SELECT "ä" AS c, "pivot" AS d FROM gold.v`, "{'c': 2, 'd': a;b}")
+}
+
+// TestCatalogManyAtOnce: views that do not fit into one text, among them one that
+// cannot be made: the others are there, and the session is as it was.
+func TestCatalogManyAtOnce(t *testing.T) {
+	files := map[string]string{
+		"project.yml":   "name: shop\nsources: [{name: raw, tables: [{name: orders, path: raw/*.csv, columns: {id: BIGINT}}]}]\n",
+		"raw/a.csv":     "id\n1\n",
+		"models/zz.sql": "---\nmaterialization: view\n---\nselect id from {{ source('raw', 'orders') }}\n",
+	}
+	for i := range 120 {
+		files[fmt.Sprintf("models/%c/m_%03d.sql", 'a'+i%3, i)] = fmt.Sprintf("select %d as n, '%s' as text\n", i, strings.Repeat("x", i))
+	}
+	w := newWorld(t, files)
+	w.must(command{})
+	all := "SELECT sum(n) AS n FROM (" + "FROM a.m_000" + " UNION ALL FROM b.m_001 UNION ALL FROM m_118 UNION ALL FROM c.m_119)"
+	views := "SELECT count(*) AS n FROM duckdb_views() WHERE NOT internal"
+	if left := w.writeCatalog(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	w.catalogHas(all, "{'n': 238}")
+	w.catalogHas(views, "{'n': 242}") // with the view and its source
+
+	for _, path := range []string{w.catalogPath(), filepath.Join(w.dir, "raw", "a.csv")} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := w.writeCatalog(); len(left) != 1 || !strings.HasPrefix(left[0], "zz: ") {
+		t.Errorf("left: %v", left)
+	}
+	w.catalogHas(all, "{'n': 238}")
+	w.catalogHas(views, "{'n': 240}")
+}
+
+// TestCatalogScript: of several statements, the first that cannot be run is heard of,
+// whatever those before it gave, and none after it is run.
+func TestCatalogScript(t *testing.T) {
+	ctx, s := context.Background(), testSession(t)
+	for _, before := range []string{"", "SELECT 1;", "INSERT INTO t VALUES (7);", "CREATE VIEW v AS SELECT 1;"} {
+		if err := s.script(ctx, "CREATE OR REPLACE TABLE t(a INT); DROP VIEW IF EXISTS v"); err != nil {
+			t.Fatal(err)
+		}
+		err := s.script(ctx, before+"CREATE VIEW w AS FROM nowhere; INSERT INTO t VALUES (8)")
+		if err == nil || !strings.Contains(err.Error(), "nowhere") {
+			t.Errorf("%q: %v", before, err)
+		}
+		if err := s.Query(ctx, "SELECT a FROM t WHERE a = 8", func([]any) error {
+			t.Errorf("%q: what stands after the mistake was run", before)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := s.script(ended, "DROP TABLE t"); err == nil {
+		t.Error("run though its context has ended")
+	}
+}

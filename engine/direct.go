@@ -27,6 +27,24 @@ func (s *session) direct(ctx context.Context, query string) (rows int64, done bo
 	if !oneStatement(query) || ctx.Err() != nil {
 		return 0, false, nil
 	}
+	return s.unprepared(ctx, query)
+}
+
+// script runs statements of rbt's own making that give no rows, as direct runs one,
+// up to the first that cannot be run.
+func (s *session) script(ctx context.Context, statements string) error {
+	if _, done, err := s.unprepared(ctx, statements); done || err != nil {
+		return err
+	}
+	return s.Query(ctx, statements, func([]any) error { return nil })
+}
+
+// unprepared is direct for whatever text. Of several statements it counts the rows
+// of one.
+func (s *session) unprepared(ctx context.Context, query string) (rows int64, done bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, false, err
+	}
 	ended := func(error) {}
 	err = s.conn.Raw(func(driverConn any) error {
 		conn, ok := connectionOf(driverConn)
