@@ -159,21 +159,29 @@ func (b *batchRows) write(dst []byte) ([]byte, error) {
 // jsonWriter appends the value of a row as JSON.
 type jsonWriter func(dst []byte, row int) []byte
 
-// arrowReadable refuses types that have no exact JSON form here.
-func arrowReadable(t arrow.DataType) error {
+// eachLeaf gives check every type that lies in a type and holds no other; an error
+// names the fields on the way.
+func eachLeaf(t arrow.DataType, check func(arrow.DataType) error) error {
 	switch t := t.(type) {
 	case *arrow.DictionaryType:
-		return arrowReadable(t.ValueType)
+		return eachLeaf(t.ValueType, check)
 	case arrow.ListLikeType:
-		return arrowReadable(t.Elem())
+		return eachLeaf(t.Elem(), check)
 	case *arrow.StructType:
 		for _, f := range t.Fields() {
-			if err := arrowReadable(f.Type); err != nil {
+			if err := eachLeaf(f.Type, check); err != nil {
 				return fmt.Errorf("%s: %w", f.Name, err)
 			}
 		}
 		return nil
 	}
+	return check(t)
+}
+
+// arrowReadable refuses types that have no exact JSON form here.
+func arrowReadable(t arrow.DataType) error { return eachLeaf(t, leafReadable) }
+
+func leafReadable(t arrow.DataType) error {
 	switch t.ID() {
 	case arrow.NULL, arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64,
 		arrow.FLOAT16, arrow.FLOAT32, arrow.FLOAT64, arrow.DECIMAL32, arrow.DECIMAL64, arrow.DECIMAL128, arrow.DECIMAL256,
@@ -189,8 +197,10 @@ func arrowReadable(t arrow.DataType) error {
 		}
 		return arrowReadable(t.(arrow.ExtensionType).StorageType())
 	}
-	return fmt.Errorf("its type %s has no form in JSON", t)
+	return noJSONForm(t)
 }
+
+func noJSONForm(t arrow.DataType) error { return fmt.Errorf("its type %s has no form in JSON", t) }
 
 func nullable(a arrow.Array, w jsonWriter) jsonWriter {
 	return func(dst []byte, row int) []byte {

@@ -294,19 +294,10 @@ func keptSchema(f *file.Reader) []arrow.Field {
 
 // noDuration refuses durations, at any depth.
 func noDuration(t arrow.DataType) error {
-	switch t := t.(type) {
-	case *arrow.DurationType:
-		return fmt.Errorf("its type %s has no form in JSON", t)
-	case *arrow.DictionaryType:
-		return noDuration(t.ValueType)
-	case arrow.ListLikeType:
-		return noDuration(t.Elem())
-	case *arrow.StructType:
-		for _, f := range t.Fields() {
-			if err := noDuration(f.Type); err != nil {
-				return fmt.Errorf("%s: %w", f.Name, err)
-			}
+	return eachLeaf(t, func(t arrow.DataType) error {
+		if t.ID() == arrow.DURATION {
+			return noJSONForm(t)
 		}
-	}
-	return nil
+		return nil
+	})
 }
