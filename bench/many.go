@@ -87,11 +87,23 @@ func runMany(b *bench) error {
 			return err
 		}
 		b.logf("   %d models published: %s", n, built)
+		if err := b.readAnew(project, n); err != nil {
+			return err
+		}
 		if err := b.callAll(strconv.Itoa(n)+" models, all published: ", project, published); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readAnew makes the first plan after a run, which reads all that the run published:
+// what a command remembers of a lake is what it read of it itself. Those after it,
+// which are the warm ones, find it remembered.
+func (b *bench) readAnew(project string, n int) error {
+	return b.compare(comparison{name: strconv.Itoa(n) + " models, all published: plan, the first after a run", sides: []side{{
+		name: "rbt", once: true, run: func() (usage, error) { return b.runRbt(project, "plan") },
+	}}})
 }
 
 // manyProjectDir writes a project of n models with its data.
@@ -113,7 +125,7 @@ func (b *bench) manyCalls(project string, n int) (calls, published []measuredCal
 	plan := measuredCall{name: "plan, cold", args: []string{"plan"}, reset: cold}
 	list := measuredCall{name: "ls, cold", args: []string{"ls"}, reset: cold}
 	listWarm := measuredCall{name: "ls, warm", args: []string{"ls"}}
-	warm := measuredCall{name: "plan, warm", args: []string{"plan"}}
+	warm := measuredCall{name: "plan, warm (after another plan)", args: []string{"plan"}}
 	compile := measuredCall{name: "compile, cold", args: []string{"compile"}, reset: cold, texts: filepath.Join(project, "models")}
 	compileWarm := measuredCall{name: "compile, warm", args: []string{"compile"}}
 	check := measuredCall{name: "compile --check", args: []string{"compile", "--check"}, reset: cold}
