@@ -397,6 +397,31 @@ func (b *builder) unreadable(ctx context.Context, err error) error {
 
 // readOnly runs one query of a template and gives all of its rows.
 func (s *session) readOnly(ctx context.Context, sql string) ([]string, [][]any, error) {
+	columns, rows, err := s.askReadOnly(ctx, sql)
+	var e *EngineError
+	var p *sqlProblem
+	switch {
+	case errors.As(err, &e):
+		err = &askedFault{msg: messageOf(e), hint: hintOf(e), err: err}
+	case errors.As(err, &p):
+		err = &askedFault{msg: named(p.msg, "-"), hint: named(p.hint, "-"), err: err}
+	}
+	return columns, rows, err
+}
+
+// askedFault is what is wrong with a query of a template, in rbt's words.
+type askedFault struct {
+	msg, hint string
+	err       error
+}
+
+func (f *askedFault) Error() string { return f.msg }
+func (f *askedFault) Unwrap() error { return f.err }
+
+// Hint is what may be done about it, or "".
+func (f *askedFault) Hint() string { return f.hint }
+
+func (s *session) askReadOnly(ctx context.Context, sql string) ([]string, [][]any, error) {
 	st, err := oneQuery(sql)
 	if err != nil {
 		return nil, nil, err

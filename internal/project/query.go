@@ -1,6 +1,7 @@
 package project
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"reflect"
@@ -218,7 +219,12 @@ func (r *rendering) query(c *jinja.Call, sql string) (*table, error) {
 		if d, ok := err.(diag.Diagnostic); ok {
 			return nil, d
 		}
-		return nil, diag.Errorf(diag.TemplateHost, c.Pos, "the query failed: %s", r.p.Mask(err.Error()))
+		d := diag.Errorf(diag.TemplateHost, c.Pos, "the query failed: %s", r.p.Mask(err.Error()))
+		var hinted interface{ Hint() string }
+		if errors.As(err, &hinted) && hinted.Hint() != "" {
+			d.Hint = r.p.Mask(hinted.Hint())
+		}
+		return nil, d
 	}
 	t := &table{names: names, rows: make([][]any, len(rows))}
 	for i, values := range rows {
