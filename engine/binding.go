@@ -110,10 +110,23 @@ func (k knowing) Describe(ctx context.Context, query string) ([]lake.Column, err
 }
 
 // binding is what was learnt of a rendering of a model when it was bound before
-// the run: the text, and what the engine said of the queries made of it.
+// the run: the text, as it was rendered and as it was read, and what the engine said
+// of the queries made of it.
 type binding struct {
-	text  string
-	known *described
+	rendered string
+	read     statement
+	known    *described
+}
+
+// read finds the one query of a rendering of the step's model, unless that was done
+// before the run.
+func (b *builder) read(rendered string) (statement, error) {
+	if b.run.foretold != nil {
+		if before := b.run.foretold.bindings[b.step.Node]; before != nil && before.rendered == rendered {
+			return before.read, nil
+		}
+	}
+	return oneQuery(rendered)
 }
 
 // foreseenSource is a source of Parquet files as it was described before the run.

@@ -219,7 +219,7 @@ func (b *builder) query(ctx context.Context, compiled *project.Compiled) (materi
 		}
 	}
 	b.compiled, b.result.SQL = compiled, compiled.SQL
-	st, err := oneQuery(compiled.SQL)
+	st, err := b.read(compiled.SQL)
 	if err != nil {
 		return nil, b.place(err)
 	}

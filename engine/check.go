@@ -428,7 +428,7 @@ func (c *checker) bind(ctx context.Context, s *session, n *plan.Node, compiled *
 	c.keepChecked(key, columns)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.bindings[n] = &binding{text: st.text, known: known}
+	c.bindings[n] = &binding{rendered: compiled.SQL, read: st, known: known}
 	return columns, nil
 }
 

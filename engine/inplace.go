@@ -74,7 +74,7 @@ func (b *builder) boundBefore(st statement) bool {
 		return false
 	}
 	known := b.run.foretold.bindings[b.step.Node]
-	return known != nil && known.text == st.text
+	return known != nil && known.read.text == st.text
 }
 
 // smallFiles gives the query over the files of what a reference names, where they

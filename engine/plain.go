@@ -30,6 +30,14 @@ var unplain = set("pivot", "pivot_wider", "pivot_longer", "unpivot", "describe",
 // rows for the same data, and has a parse tree. A text of which they do not show
 // it is looked at by the engine's parser.
 func (s statement) plain() bool {
+	if s.shown != nil {
+		return s.shown()
+	}
+	return s.showsAll()
+}
+
+// showsAll is plain without what was found before.
+func (s statement) showsAll() bool {
 	for i, t := range s.tokens {
 		text := s.text[t.start:t.end]
 		switch t.kind {

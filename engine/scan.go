@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"rbt/internal/diag"
@@ -36,6 +37,8 @@ type token struct {
 type statement struct {
 	text   string
 	tokens []token
+	// shown is plain, looked at once; nil where the text was not read by oneQuery.
+	shown func() bool
 }
 
 // sqlProblem is what is wrong with an SQL text before an engine has seen it:
@@ -119,6 +122,7 @@ func oneQuery(sql string) (statement, error) {
 		}
 	}
 	st := statement{text: blankOutside(sql, body), tokens: body}
+	st.shown = sync.OnceValue(st.showsAll)
 	return st, st.checkLiterals()
 }
 
