@@ -2,6 +2,8 @@ package plan
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,23 +17,28 @@ import (
 // Fingerprint gives the identity of what a node is made from: 32 hex digits,
 // equal for equal inputs.
 func Fingerprint(in lake.Inputs) string {
-	h := sha256.New()
+	// The texts are short and the nodes many: they are hashed in one piece.
+	b := make([]byte, 0, 1024)
 	for _, part := range []string{"rbt inputs 1", in.SQL, in.Engine} {
-		writeText(h, part)
+		b = appendText(b, part)
 	}
 	for _, m := range []map[string]string{in.Config, in.Parents} {
-		writeText(h, strconv.Itoa(len(m)))
+		b = appendText(b, strconv.Itoa(len(m)))
 		for _, key := range slices.Sorted(maps.Keys(m)) {
-			writeText(h, key)
-			writeText(h, m[key])
+			b = appendText(appendText(b, key), m[key])
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(in.Sources)) {
 		s := in.Sources[file]
-		writeText(h, file)
-		writeText(h, fmt.Sprint(s.Size, s.Mtime, s.Ctime))
+		b = appendText(appendText(b, file), fmt.Sprint(s.Size, s.Mtime, s.Ctime))
 	}
-	return sum(h)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:hashSize])
+}
+
+// appendText is writeText behind b.
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
 // sourceKey begins the keys of Inputs.Config that hold how a source that is
