@@ -130,7 +130,7 @@ func (r *run) untested(s *plan.Step) (gates []*project.Test, units []*project.Un
 func (r *run) rememberLate() {
 	hashes := map[*plan.Node]testHashes{}
 	var owners []*plan.Node
-	results := r.remote
+	results := slices.Clone(r.remote)
 	for i, l := range r.plan.Late {
 		results = append(results, remote{l.Owner, r.late[i]})
 	}

@@ -176,11 +176,11 @@ type LateTest struct {
 	Guards  bool     // it stands in one of Plan.Guards: steps wait for it
 }
 
-// Guard keeps what reads a source, or a step whose late tests are to come, from
-// being built before these tests have held: the steps wait for them and are skipped
-// where one fails.
+// Guard keeps what reads a source, or a step whose late tests are to come, or anything
+// that a late singular test reads, from being built before these tests have held: the
+// steps wait for them and are skipped where one fails.
 type Guard struct {
-	Tests []int // places in Plan.Late of tests about one relation, ascending, at least one
+	Tests []int // places in Plan.Late of tests about one relation, or of one about none, ascending, at least one
 	Steps []int // numbers of steps that read it, ascending, at least one
 }
 
@@ -194,7 +194,7 @@ type Plan struct {
 	Steps    []*Step
 	Relays   []Relay
 	Late     []LateTest
-	Guards   []Guard // by the ID of what the tests are about
+	Guards   []Guard // by the ID of what the tests are about, else of the test
 	// UnitTests are those that no step brings: of a plan for tests, all.
 	UnitTests []*project.UnitTest
 	tests     []*TestNode // of Selected, with the hashes of TestHashes; nil of a plan for tests
