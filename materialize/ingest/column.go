@@ -3,7 +3,6 @@ package ingest
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 )
 
 // columnBuf holds the values of one shard column as the Parquet encoding PLAIN
@@ -225,7 +224,10 @@ func (c *columnBuf) reserve() {
 func roomy[T any](s []T) []T {
 	const small = 4096 // up to here append doubles too
 	if len(s) > small && cap(s)-len(s) < len(s)/8 {
-		return slices.Grow(s, len(s))
+		// Not slices.Grow, which clears, and so touches, all of the room.
+		grown := make([]T, len(s), 2*len(s))
+		copy(grown, s)
+		return grown
 	}
 	return s
 }
