@@ -87,7 +87,7 @@ func nodeDocument(n *NodeResult) object {
 		o["relation_name"] = relationText(project.Ref{Node: n.Name})
 	}
 	o["adapter_response"] = object{
-		"rows_affected": n.Rows, "bytes": n.Bytes, "parts": n.Parts, "incremental": n.Incremental, "materialization": n.Materialization,
+		"rows_affected": n.Rows, "bytes": n.Bytes, "parts": n.Parts, "incremental": n.Incremental, "kept": n.Kept, "materialization": n.Materialization,
 		"reason": orNull(n.Reason), "notes": append([]string{}, n.Notes...),
 	}
 	switch n.Status {

@@ -61,7 +61,7 @@ func (b *builder) build(ctx context.Context) (commit func() error, err error) {
 	target := materialize.Target{
 		Lake: b.run.e.o.Lake, Name: n.Name, Folder: folder, Form: form, RunID: b.run.o.InvocationID,
 		Fingerprint: b.decision.Fingerprint, Inputs: b.decision.Inputs, TestsHash: b.run.gateHashes(b.step).text(),
-		HasReaders: len(n.Children) > 0, Greatest: greatestOf, Append: b.appending, FullRefresh: b.run.o.FullRefresh, FailedDir: b.run.failedDir(), Now: b.run.e.o.Now,
+		HasReaders: len(n.Children) > 0, Greatest: greatestOf, Append: b.appending, FullRefresh: b.run.o.FullRefresh, Force: b.run.o.Force, FailedDir: b.run.failedDir(), Now: b.run.e.o.Now,
 	}
 	if b.volatile != "" {
 		target.Volatile = &b.volatile
@@ -116,7 +116,7 @@ func (b *builder) unitTests(ctx context.Context) error {
 // publish notes what was published.
 func (b *builder) publish(p materialize.Published) {
 	n := b.result
-	n.Status, n.Rows, n.Bytes = StatusSuccess, p.Rows, p.Bytes
+	n.Status, n.Rows, n.Bytes, n.Kept = StatusSuccess, p.Rows, p.Bytes, p.Unchanged && !n.Incremental
 	if b.loaded != nil {
 		// The records say more than the rows of all tables together.
 		n.Rows = b.loaded().Records

@@ -90,6 +90,7 @@ type NodeResult struct {
 	Rows, Bytes       int64  // published by this run
 	Parts             int    // parts published in all, of an incremental
 	Incremental       bool
+	Kept              bool // the table came out as it is published, and its files stayed
 	Started           time.Time
 	Elapsed           time.Duration
 	Tests             []*TestResult // gates

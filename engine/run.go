@@ -32,6 +32,7 @@ type RunOptions struct {
 	Workers       int        // nodes at once; 0 is what the project says, EveryCore one a core, at most 8
 	FailFast      bool
 	FullRefresh   bool
+	Force         bool // publish what comes out as it is published too
 	StoreFailures bool
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,9 +42,49 @@ func (p *publication) hashContent(ctx context.Context, s Session, o *StagedOutpu
 		return nil
 	}
 	if same, err := p.sameRows(ctx, s, published, files); err == nil && same {
-		o.ContentHash = published.ContentHash // what cannot be compared counts as new
+		o.ContentHash, o.rearranged = published.ContentHash, true // what cannot be compared counts as new
 	}
 	return ctx.Err()
+}
+
+// keeps reports whether what is staged is a table as it is published, made by the
+// same text under the same settings out of other inputs: a reader of the file has
+// nothing of a new one. Rows in another order are published, since the text may say
+// the order, by what it does not select.
+func (p *publication) keeps(staged Staged) bool {
+	old := p.previous
+	switch {
+	case p.Form != lake.FormFile && p.Form != lake.FormParts || p.Force || p.FullRefresh:
+		return false
+	case !old.Recorded || old.Foreign || old.Damage != nil || old.Receipt.Form != p.Form || old.Receipt.Path != p.place.Path():
+		return false
+	case len(p.Inputs.Config) == 0: // unknown inputs; no node is without config
+		return false
+	case old.Receipt.Inputs.SQL != p.Inputs.SQL || old.Receipt.Inputs.Engine != p.Inputs.Engine || !maps.Equal(old.Receipt.Inputs.Config, p.Inputs.Config):
+		return false
+	}
+	for _, o := range staged.Outputs {
+		published, ok := old.Output(o.Relation)
+		if !ok || o.rearranged || o.ContentHash == nil || published.ContentHash == nil || *o.ContentHash != *published.ContentHash {
+			return false
+		}
+		// A receipt may hold the hash of an older order of the rows, and pages can be
+		// damaged.
+		hash, err := p.lake.ContentHash(p.paths(published), published.Columns, nil)
+		if err != nil || hash != *o.ContentHash {
+			return false
+		}
+	}
+	return true
+}
+
+// paths gives the published files of an output, absolute.
+func (p *publication) paths(o lake.Output) []string {
+	files := make([]string, len(o.Files))
+	for i, f := range o.Files {
+		files[i] = filepath.Join(p.lake.Root(), filepath.FromSlash(f.Path))
+	}
+	return files
 }
 
 // comparable reports whether it is worth while, and certain enough, to compare
@@ -76,10 +117,7 @@ func hashedExactly(typ string) bool {
 // of every row. Sums and not exclusive ors, in which a row that stands there twice
 // would count as none.
 func (p *publication) sameRows(ctx context.Context, s Session, published lake.Output, staged []string) (bool, error) {
-	old := make([]string, len(published.Files))
-	for i, f := range published.Files {
-		old[i] = filepath.Join(p.lake.Root(), filepath.FromSlash(f.Path))
-	}
+	old := p.paths(published)
 	if len(old) == 0 || len(staged) == 0 {
 		return false, nil
 	}

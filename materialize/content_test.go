@@ -1,7 +1,10 @@
 package materialize
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -184,5 +187,106 @@ func TestContentHashFollowed(t *testing.T) {
 	}
 	if hashes[0] != hashes[1] {
 		t.Errorf("followed %s, read afterwards %s", hashes[0], hashes[1])
+	}
+}
+
+// TestPublishKept: a table that comes out as it is published, by the same text out of
+// other inputs, keeps its files; all else writes them.
+func TestPublishKept(t *testing.T) {
+	s := openDB(t).session(t)
+	inputs := func(parent string) lake.Inputs {
+		return lake.Inputs{SQL: "s", Engine: "e", Config: map[string]string{"codec": "c"}, Parents: map[string]string{"p": parent}}
+	}
+	const sql = "SELECT i FROM range(3) t(i)"
+	for _, c := range []struct {
+		name string
+		sql  string
+		form lake.Form // of the first publish
+		edit func(*Target)
+		kept bool
+	}{
+		{name: "another parent", kept: true},
+		{name: "another parent, of parts", form: lake.FormParts, kept: true},
+		{name: "rows in another order", sql: sql + " ORDER BY i DESC", edit: func(tg *Target) { tg.HasReaders = true }},
+		{name: "rows in another order, read by nobody", sql: sql + " ORDER BY i DESC"},
+		{name: "other rows", sql: "SELECT i + 1 AS i FROM range(3) t(i)"},
+		{name: "another name", sql: "SELECT i AS j FROM range(3) t(i)"},
+		{name: "another text", edit: func(tg *Target) { tg.Inputs.SQL = "t" }},
+		{name: "another engine", edit: func(tg *Target) { tg.Inputs.Engine = "f" }},
+		{name: "another setting", edit: func(tg *Target) { tg.Inputs.Config = map[string]string{"codec": "d"} }},
+		{name: "unknown inputs", edit: func(tg *Target) { tg.Inputs = lake.Inputs{} }},
+		{name: "forced", edit: func(tg *Target) { tg.Force = true }},
+		{name: "full refresh", edit: func(tg *Target) { tg.FullRefresh = true }},
+		{name: "another folder", edit: func(tg *Target) { tg.Folder = "silver" }},
+		{name: "another form", form: lake.FormParts, edit: func(tg *Target) { tg.Form = lake.FormFile }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLake(t, t.TempDir(), lake.OS())
+			tg := target(l, "m", cmp.Or(c.form, lake.FormFile), 1)
+			tg.Inputs = inputs("a")
+			first := mustPublish(t, s, tg, sql)
+			tg = target(l, "m", tg.Form, 2)
+			tg.Inputs = inputs("b")
+			if c.edit != nil {
+				c.edit(&tg)
+			}
+			second := mustPublish(t, s, tg, cmp.Or(c.sql, sql))
+			if second.Unchanged != c.kept || (second.Receipt.Commit == first.Receipt.Commit) != c.kept {
+				t.Errorf("kept %v: commit %s after %s", second.Unchanged, second.Receipt.Commit, first.Receipt.Commit)
+			}
+			if second.Receipt.Fingerprint != "fp2" || second.Rows != 3 {
+				t.Errorf("the receipt has %s, of %d rows", second.Receipt.Fingerprint, second.Rows)
+			}
+			n, ok, err := l.ReadNode("m", "gold", "silver")
+			if err != nil || !ok || n.Damage != nil || n.Receipt.Fingerprint != "fp2" {
+				t.Error(n, ok, err)
+			}
+			if got := len(rows(t, s, l, "m")); got != 3 {
+				t.Errorf("%d rows", got)
+			}
+			if c.kept {
+				damagePage(t, l, second.Receipt.Outputs[0].Files[0].Path)
+				tg.RunID, tg.Inputs = "run3", inputs("c")
+				if mustPublish(t, s, tg, cmp.Or(c.sql, sql)).Unchanged {
+					t.Error("a damaged page stays")
+				}
+			}
+			if left := slices.DeleteFunc(tree(t, l), func(f string) bool { return !strings.Contains(f, "rbt-tmp") }); len(left) > 0 {
+				t.Error(left)
+			}
+		})
+	}
+}
+
+// TestPublishKeptOrder: a receipt keeps the hash of the rows in the order that they
+// had first, and a file in another one is none that may stay.
+func TestPublishKeptOrder(t *testing.T) {
+	s := openDB(t).session(t)
+	l := newLake(t, t.TempDir(), lake.OS())
+	for run, order := range []string{"i", "i DESC", "i"} {
+		tg := target(l, "m", lake.FormFile, run)
+		tg.HasReaders = true
+		tg.Inputs = lake.Inputs{SQL: "s", Config: map[string]string{"codec": "c"}, Parents: map[string]string{"p": order}}
+		if mustPublish(t, s, tg, "SELECT i FROM range(3) t(i) ORDER BY "+order).Unchanged {
+			t.Errorf("ORDER BY %s: the file in another order stays", order)
+		}
+	}
+}
+
+// damagePage changes a byte behind the first bytes of a published file.
+func damagePage(t *testing.T, l *lake.Lake, file string) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(l.Root(), filepath.FromSlash(file)), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, 1)
+	if _, err := f.ReadAt(b, 8); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 0xff
+	if _, err := f.WriteAt(b, 8); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -66,6 +66,8 @@ type StagedOutput struct {
 	// ContentHash identifies the content of the whole relation where the Source
 	// knows it, so that equal data does not rebuild what depends on it.
 	ContentHash *string
+	// rearranged says that the rows are the published ones in another order.
+	rearranged bool
 }
 
 // Staged is what a Source wrote: nothing of it is visible yet. A node of one

@@ -140,14 +140,17 @@ func (p *publication) addPart(m *lake.Manifest, name string, f StagedFile) {
 	}
 }
 
-// commitNothing records an increment without rows: the manifest stays as it is,
-// byte for byte, and only the receipt says that these inputs are done.
+// commitNothing records an increment without rows, or a table that came out as it
+// is published: files and manifest stay as they are, byte for byte, and only the
+// receipt says that these inputs are done.
 func (p *publication) commitNothing(done *Published) error {
 	r := p.receipt(p.previous.Receipt.Commit, p.previous.Receipt.Outputs)
 	r.Path = p.previous.Receipt.Path
 	done.Receipt, done.Manifest, done.Unchanged, done.Appended = r, p.previous.Manifest, true, false
-	if err := p.lake.EnsurePointer(p.place); err != nil {
-		return err
+	if p.Form == lake.FormIncremental {
+		if err := p.lake.EnsurePointer(p.place); err != nil {
+			return err
+		}
 	}
 	return p.lake.WriteReceipt(r)
 }

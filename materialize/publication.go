@@ -118,8 +118,9 @@ func (p *publication) syncStaged(staged Staged) error {
 	return nil
 }
 
-// commit makes the staged data visible in the way of the form.
-func (p *publication) commit(staged Staged) (Published, error) {
+// commit makes the staged data visible in the way of the form, or keeps what is
+// published where that is the same.
+func (p *publication) commit(staged Staged, kept bool) (Published, error) {
 	done := Published{Rebuilt: p.rebuilt, Appended: p.append}
 	for _, o := range staged.Outputs {
 		done.Rows += o.Rows
@@ -128,14 +129,17 @@ func (p *publication) commit(staged Staged) (Published, error) {
 		}
 	}
 	var err error
-	switch p.Form {
-	case lake.FormFile, lake.FormSeed:
+	switch {
+	case kept:
+		done.Bytes = 0
+		err = p.commitNothing(&done)
+	case p.Form == lake.FormFile || p.Form == lake.FormSeed:
 		done.Receipt, err = p.commitFile(staged)
-	case lake.FormParts, lake.FormIncremental:
+	case p.Form == lake.FormParts || p.Form == lake.FormIncremental:
 		err = p.commitParts(staged, &done)
-	case lake.FormView:
+	case p.Form == lake.FormView:
 		done.Receipt, err = p.commitView(staged)
-	case lake.FormIngest:
+	case p.Form == lake.FormIngest:
 		err = p.commitIngest(staged, &done)
 	}
 	if err != nil {

@@ -33,6 +33,8 @@ type Target struct {
 	// FullRefresh allows to replace foreign or damaged data, and to rebuild or
 	// move an incremental node.
 	FullRefresh bool
+	// Force publishes a table anew that came out as it is published.
+	Force bool
 	// Rebuild gives the Source of all rows. It is asked for only where an increment
 	// drifted and on_schema_change is full_refresh; nil where it is fail.
 	Rebuild func() (Source, error)
@@ -67,11 +69,11 @@ const (
 type Published struct {
 	Receipt  lake.Receipt
 	Manifest *lake.Manifest // of the forms that have one
-	Rows     int64          // written by this publish
+	Rows     int64          // of the Source
 	Bytes    int64          // written by this publish
 	Appended bool           // the rows came to those that were there
-	// Unchanged is true for an increment without rows: only the receipt was
-	// written.
+	// Unchanged is true for an increment without rows, and for a table that came
+	// out as it is published: only the receipt was written.
 	Unchanged bool
 	// Rebuilt says why an increment became a full build; "" where it did not.
 	Rebuilt string
@@ -87,7 +89,8 @@ type Published struct {
 //	sync      the folder
 //	receipt   renamed into its place
 //
-// A crash before the commit leaves the old version; after it, the new one, whose
+// Of a table that came out as it is published only the receipt is replaced. A
+// crash before the commit leaves the old version; after it, the new one, whose
 // receipt the next run puts into its place. Publish is called under the lake's
 // lock, for different nodes at once. Errors: diag.List about columns, *DriftError,
 // diag.Diagnostic where the target refuses, *FaultError where the file system
@@ -143,10 +146,13 @@ func (r *Prepared) Commit(ctx context.Context) (Published, error) {
 	if err := ctx.Err(); err != nil {
 		return Published{}, err
 	}
-	if err := p.syncStaged(r.staged); err != nil {
-		return Published{}, err
+	kept := p.keeps(r.staged)
+	if !kept {
+		if err := p.syncStaged(r.staged); err != nil {
+			return Published{}, err
+		}
 	}
-	done, err := p.commit(r.staged)
+	done, err := p.commit(r.staged, kept)
 	if err != nil {
 		return Published{}, err
 	}

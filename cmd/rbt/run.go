@@ -178,7 +178,7 @@ func (w *workspace) build(ctx context.Context, o runOptions, command string, arg
 	result, err := s.engine.Run(ctx, p, engine.RunOptions{
 		Command: command, InvocationID: s.invocationID, RunStartedAt: s.started, State: &recovered.State,
 		DeferLake: other.lake,
-		Workers:   o.threads, FailFast: o.failFast, FullRefresh: o.fullRefresh, StoreFailures: o.storeFailures,
+		Workers:   o.threads, FailFast: o.failFast, FullRefresh: o.fullRefresh, Force: o.force, StoreFailures: o.storeFailures,
 	})
 	if jerr := s.writeJUnit(o.junit, result); err == nil {
 		err = jerr

@@ -168,6 +168,9 @@ func facts(n *engine.NodeResult) string {
 			rows = count(n.Rows, "new row")
 		}
 		f = append(f, rows)
+		if n.Kept {
+			f = append(f, "as before")
+		}
 		if n.Bytes > 0 {
 			f = append(f, bytesText(n.Bytes))
 		}
