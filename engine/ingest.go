@@ -24,7 +24,7 @@ import (
 func (e *Engine) Problems() diag.List {
 	var problems diag.List
 	for _, m := range e.o.Project.Models {
-		if m.Records != nil {
+		if m.Records != nil && !e.o.Project.Vague(m) {
 			_, list := ingest.Compile(ingestSpec(m))
 			problems = append(problems, list...)
 		}

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"rbt/engine"
 	"rbt/internal/diag"
+	"rbt/internal/plan"
 	"rbt/internal/project"
 )
 
@@ -54,10 +56,28 @@ func load(ctx context.Context, sys *system, o commonOptions) (*workspace, error)
 		return nil, err
 	}
 	if problems.HasErrors() {
-		return nil, w.fail(problems)
+		return nil, w.fail(w.further(ctx, problems))
 	}
 	w.warn(problems)
 	return w, nil
+}
+
+// further adds to the problems of a project that is broken what compiling the rest
+// of it finds, so that all is told at once.
+func (w *workspace) further(ctx context.Context, problems diag.List) diag.List {
+	if !w.p.Checkable() {
+		return problems
+	}
+	e, err := engine.Open(ctx, engine.Options{Project: w.p, Now: w.sys.now, Version: rbtVersion(), PID: os.Getpid()})
+	if err != nil {
+		return problems // settings, which are among them
+	}
+	_, more := plan.Load(ctx, w.p, e.Parser(), plan.Options{RunStartedAt: w.sys.now().UTC(), NoTexts: true})
+	all := slices.Concat(problems, more, e.Problems())
+	if err := e.Close(); err != nil {
+		all = append(all, diag.Errorf(diag.TemplateHost, diag.Pos{}, "close the engine: %v", err))
+	}
+	return all.Sort()
 }
 
 // fail prints what kept the command from starting or finishing and returns

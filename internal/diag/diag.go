@@ -93,6 +93,20 @@ func (d Diagnostic) WithNote(pos Pos, format string, args ...any) Diagnostic {
 	return d
 }
 
+// consequence is the code of what Consequence makes; no message has it.
+const consequence Code = "consequence"
+
+// Consequence makes an error that is there only because of another one, which is
+// told: it ends what cannot go on, and List.Roots leaves it out.
+func Consequence(pos Pos) Diagnostic {
+	return Errorf(consequence, pos, "this follows from a mistake in another place")
+}
+
+// Roots gives the list without what Consequence made.
+func (l List) Roots() List {
+	return slices.DeleteFunc(l, func(d Diagnostic) bool { return d.Code == consequence })
+}
+
 // Error gives the diagnostic in one line, so that it can travel as an error.
 func (d Diagnostic) Error() string {
 	var b strings.Builder

@@ -15,8 +15,8 @@ import (
 )
 
 // Load compiles every model and test of a project, on all cores, and joins them
-// into a graph. It collects every problem; with an error among them there is no
-// graph.
+// into a graph. It collects every problem; with an error among them, or in the
+// project, there is no graph. What the loading of a project told is not told again.
 func Load(ctx context.Context, p *project.Project, parser Parser, o Options) (*Graph, diag.List) {
 	c := &compiler{p: p, o: o, reader: newReader(p, parser)}
 	nodes := makeNodes(p)
@@ -45,6 +45,14 @@ func Load(ctx context.Context, p *project.Project, parser Parser, o Options) (*G
 		for _, r := range n.Refs {
 			edges = append(edges, edge{parent: byName[strings.ToLower(r.Node)], child: n, output: r.Output, pos: r.Pos})
 		}
+	}
+	if p.Broken() {
+		// Of edges that lead to one of two nodes with the same name nothing is known.
+		if !p.Clashing() {
+			_, more := newGraph(p.Name, p.Dir, nodes, edges)
+			diags = append(diags, more...)
+		}
+		return nil, diags.Roots().Sort()
 	}
 	g, more := newGraph(p.Name, p.Dir, nodes, edges)
 	if diags = append(diags, more...); diags.HasErrors() {
@@ -182,13 +190,17 @@ func (c *compiler) rendering(ctx context.Context, n *Node, incremental bool) (re
 	if diags.HasErrors() {
 		return rendering{}, diags
 	}
+	vague := c.p.Vague(n.Model)
+	if vague && strings.TrimSpace(compiled.SQL) == "" {
+		return rendering{}, append(diags, diag.Consequence(diag.Pos{File: n.File}))
+	}
 	found, more := c.reader.look(compiled)
 	n.Refs = slices.Concat(n.Refs, compiled.Refs, found.refs)
 	n.Volatile = cmp.Or(n.Volatile, compiled.Volatile, found.volatile)
 	if found.noModel != nil {
 		more = append(more, placed(compiled, found.noModel)...)
 	}
-	if compiled.This && !n.incremental() {
+	if compiled.This && !n.incremental() && !vague {
 		more = append(more, c.reader.readsThis(n.Name, compiled)...)
 	}
 	return rendering{text: found, compiled: compiled}, append(diags, more...)

@@ -79,6 +79,9 @@ func (p *Project) Compile(ctx context.Context, m *Model, o CompileOptions) (*Com
 	r := &rendering{p: p, m: m, o: o}
 	// Parsed trees of ten thousand models would take more memory than all else
 	// that is known of them, and parsing again costs some microseconds.
+	if p.lost.untold[m] {
+		return nil, diag.List{diag.Consequence(diag.Pos{File: m.File})}
+	}
 	t, list := jinja.Parse(m.File, m.Body, m.BodyLine)
 	if list.HasErrors() {
 		return nil, list

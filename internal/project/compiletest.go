@@ -35,7 +35,7 @@ func (p *Project) CompileTest(ctx context.Context, t *Test, o CompileOptions) (*
 	ctx = context.WithValue(ctx, renderingKey{}, r)
 	res, err := jinja.CallMacro(ctx, r.library(), "test", t.Kind, []any{model}, kwargs, r.options())
 	if err != nil {
-		list := asList(err, t.Pos)
+		list := asList(p.lost.follows(err), t.Pos)
 		for i := range list {
 			list[i] = list[i].WithNote(t.Pos, "the test stands here")
 		}

@@ -57,6 +57,9 @@ func configGet(c *jinja.Call, required bool) (any, error) {
 			return goValue(v), nil
 		}
 	}
+	if required && r.m != nil && r.p.lost.vague[r.m] {
+		return nil, diag.Consequence(c.Pos)
+	}
 	if required {
 		return nil, diag.Errorf(diag.MissingKey, c.Pos, "the configuration has no key %q", name)
 	}
@@ -86,9 +89,9 @@ func (l *loader) configureModels() {
 		}
 		t, list := jinja.Parse(mf.rel, mf.m.Body, mf.m.BodyLine)
 		mf.d.diags = append(mf.d.diags, list...)
-		mf.parsed = t != nil
+		mf.parsed, mf.failed = t != nil, list.HasErrors()
 		mf.unsteady = mf.unsteady || len(list) > 0
-		if t == nil {
+		if t == nil || mf.failed {
 			return
 		}
 		mf.cfg.fill(mf.m)
@@ -129,6 +132,7 @@ func (l *loader) configure(mf *modelFile, t *jinja.Template) {
 	res, err := r.render(l.ctx, t)
 	if err != nil {
 		mf.d.diags = append(mf.d.diags, asList(err, diag.Pos{File: mf.rel})...)
+		mf.failed = true
 		return
 	}
 	if r.lasting() {

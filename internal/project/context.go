@@ -267,6 +267,9 @@ func callVar(c *jinja.Call) (any, error) {
 	if v, ok := c.Kwarg("default"); ok {
 		return v, nil
 	}
+	if r.p.lost.declared(name) {
+		return nil, diag.Consequence(c.Pos)
+	}
 	d := diag.Errorf(diag.UnknownVar, c.Pos, "the variable %q is not set", name)
 	names := slices.Collect(maps.Keys(r.p.Vars))
 	d = r.atName(d, c, name)
@@ -443,7 +446,8 @@ func callPrint(c *jinja.Call) (any, error) {
 
 // render renders a template and gives what it saw.
 func (r *rendering) render(ctx context.Context, t *jinja.Template) (*jinja.Result, error) {
-	return jinja.Render(context.WithValue(ctx, renderingKey{}, r), t, r.options())
+	res, err := jinja.Render(context.WithValue(ctx, renderingKey{}, r), t, r.options())
+	return res, r.p.lost.follows(err)
 }
 
 // compiled gives the outcome of a render.

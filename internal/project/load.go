@@ -62,6 +62,9 @@ type modelFile struct {
 	// unsteady says that something was said about the model, or that what was
 	// loaded depends on the environment or the run.
 	unsteady bool
+	vague    bool // there is a mistake in the frontmatter
+	failed   bool // the template does
+	unread   bool // nothing of the frontmatter could be read
 }
 
 // Load reads the whole project. It collects every problem and never stops at the
@@ -76,7 +79,7 @@ func Load(ctx context.Context, o Options) (*Project, diag.List) {
 	for _, d := range l.late {
 		l.diags = append(l.diags, d.diags...)
 	}
-	l.p.problems = l.diags.Sort()
+	l.p.problems = l.diags.Roots().Sort()
 	l.p.maskList()
 	for _, d := range l.p.problems {
 		if d.Severity == diag.Warning {
@@ -109,6 +112,7 @@ func newProject(o Options) *Project {
 	}
 	p.texts = &texts{virtual: map[string]string{}}
 	p.drawn = &drawn{compiled: map[*Model]*Compiled{}}
+	p.lost = newLost()
 	p.index = &index{nodes: map[string]target{}, sources: map[string]*Source{}}
 	p.env = o.Env
 	if p.env == nil {
@@ -124,6 +128,9 @@ func (l *loader) env(name string) (string, bool) { return l.p.env(name) }
 func (l *loader) everything() bool {
 	p := l.p
 	p.Vars = l.projectVars()
+	if l.diags.HasErrors() || l.late[0].diags.HasErrors() {
+		addWords(p.lost.yml, l.fileText)
+	}
 	macros := l.loadMacros()
 	p.globals = p.baseGlobals()
 	l.kinds = l.ownTests(macros)
@@ -145,6 +152,7 @@ func (l *loader) everything() bool {
 	l.settleTests()
 	l.settleUnitTests()
 	l.loadSelectors()
+	p.loaded = true
 	return true
 }
 
@@ -271,6 +279,7 @@ func (l *loader) loadModels(files []foundFile) {
 			all[i].foundFile = f
 			l.models = append(l.models, &all[i])
 		case ".py":
+			l.p.lost.names[folded(f.stem())] = true
 			l.report(diag.Errorf(diag.Unsupported, diag.Pos{File: f.rel}, "rbt has no Python models").WithHint("write the model in SQL"))
 		}
 	}
@@ -282,7 +291,8 @@ func (l *loader) loadModels(files []foundFile) {
 	})
 	for _, mf := range l.models {
 		l.diags = append(l.diags, mf.d.diags...)
-		mf.unsteady = len(mf.d.diags) > 0
+		mf.unsteady, mf.vague = len(mf.d.diags) > 0, mf.d.diags.HasErrors()
+		mf.unread = mf.vague && !mf.has
 		mf.d.diags = nil
 	}
 }
@@ -356,8 +366,9 @@ func (l *loader) frontmatter(mf *modelFile) {
 	r := &testReader{d: mf.d, kinds: l.kinds, node: m.Name}
 	tests := f.node("tests")
 	if mf.cfg.mat == Ingest {
+		before := len(mf.d.diags)
 		m.Records = f.records(l.p)
-		tests = l.outputTests(r, m, tests)
+		tests = l.outputTests(r, m, tests, len(mf.d.diags) == before)
 	}
 	for _, c := range mf.columns {
 		r.read(c.tests, c.Name, c.tags)

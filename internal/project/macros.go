@@ -39,6 +39,8 @@ func (l *loader) loadMacros() []jinja.MacroInfo {
 	for i, t := range templates {
 		l.diags = append(l.diags, lists[i]...)
 		if t == nil || lists[i].HasErrors() {
+			addWords(l.p.lost.words, texts[i])
+			l.p.lost.all = l.p.lost.all || t == nil
 			continue
 		}
 		l.p.macros = append(l.p.macros, t)
@@ -67,11 +69,14 @@ func (l *loader) ownTests(infos []jinja.MacroInfo) *testKinds {
 			continue
 		}
 		if len(info.Params) == 0 {
+			l.p.lost.words[folded(info.Name)] = true
 			l.report(diag.Errorf(diag.BadMacro, info.Pos, "the test %s has no parameter for the relation", info.Name).
 				WithHint("write {%% test %s(model, column_name) %%}", info.Name))
 			continue
 		}
 		own[info.Name] = &ownTest{info: info, table: newTestTable(info.Name, nil)}
 	}
-	return newTestKinds(own)
+	kinds := newTestKinds(own)
+	kinds.lost = l.p.lost
+	return kinds
 }

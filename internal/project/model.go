@@ -2,6 +2,7 @@ package project
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -219,6 +220,13 @@ func (f fields) written() []writtenKey {
 		}
 	}
 	return keys
+}
+
+// layerKnown reports whether the frontmatter makes no mistake about the
+// materialization, from which others would follow.
+func (mf *modelFile) layerKnown() bool {
+	_, taken := mf.m.ConfigPos["materialization"]
+	return taken || !slices.ContainsFunc(mf.written, func(k writtenKey) bool { return k.name == "materialization" })
 }
 
 // checkLayer reports keys of the frontmatter that its materialization does not

@@ -87,6 +87,9 @@ type Project struct {
 	targetLakes map[string]string // by target
 	recall      *recall           // nil where nothing is recalled
 	drawn       *drawn
+	lost        *lost
+	clash       bool // several nodes have one name
+	loaded      bool // all files were read, and names are known
 }
 
 // TargetLake gives the lake of a target as an absolute path; false where the
@@ -215,6 +218,7 @@ type Test struct {
 	snippets  []snippet
 	said      fields // what YAML says of severity and the like
 	settled   bool   // it is recalled, with all its relations
+	failed    bool   // a mistake in it was told
 	templated bool   // a condition is a template
 }
 

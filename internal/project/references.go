@@ -146,10 +146,14 @@ func (p *Project) lookup(c refCall) (Ref, *diag.Diagnostic) {
 		}
 		return Ref{Node: t.node, Output: t.output}, nil
 	}
+	if p.lost.output(name) {
+		d := diag.Consequence(diag.Pos{})
+		return Ref{}, &d
+	}
 	if c.bare {
 		if group, table, ok := strings.Cut(name, "."); ok {
-			if r, d := p.lookupSource(group, table); d == nil {
-				return r, nil
+			if r, d := p.lookupSource(group, table); d == nil || p.lost.source(group, table) {
+				return r, d
 			}
 		}
 	}
@@ -165,6 +169,10 @@ func (p *Project) lookup(c refCall) (Ref, *diag.Diagnostic) {
 func (p *Project) lookupSource(group, table string) (Ref, *diag.Diagnostic) {
 	if s := p.index.sources[folded(group)+"."+folded(table)]; s != nil {
 		return Ref{Node: s.Group + "." + s.Name, Source: true}, nil
+	}
+	if p.lost.source(group, table) {
+		d := diag.Consequence(diag.Pos{})
+		return Ref{}, &d
 	}
 	known := slices.ContainsFunc(p.index.groups, func(g string) bool { return folded(g) == folded(group) })
 	if !known {

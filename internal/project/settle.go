@@ -21,10 +21,14 @@ func (l *loader) loadProperties(files []foundFile) {
 		}
 		text, ok := l.read(f)
 		if !ok {
+			l.p.lost.allYML = true
 			continue
 		}
 		root, list := yamlText{file: f.rel, text: text, line: 1}.parse()
 		l.diags = append(l.diags, list...)
+		if list.HasErrors() {
+			addWords(l.p.lost.yml, text)
+		}
 		if root == nil {
 			continue
 		}
@@ -38,6 +42,9 @@ func (l *loader) loadProperties(files []foundFile) {
 			l.settings.sources.read(p)
 			l.seeds = append(l.seeds, p.seeds()...)
 			l.units = append(l.units, p.unitTests("")...)
+		}
+		if d.diags.HasErrors() {
+			addWords(l.p.lost.yml, text)
 		}
 		l.late = append(l.late, d)
 	}
@@ -78,6 +85,7 @@ type named struct {
 	name string
 	pos  diag.Pos
 	what string
+	dim  bool // whether it is enabled cannot be read
 }
 
 // settleNames checks the names of models, seeds and ingest outputs and fills the
@@ -103,11 +111,11 @@ func (l *loader) settleNames() {
 			if o.Ref != "" {
 				what = "ingest output"
 			}
-			all = append(all, named{o.Relation, pos, what})
+			all = append(all, named{o.Relation, pos, what, mf.unread})
 		}
 	}
 	for _, s := range l.p.Seeds {
-		all = append(all, named{s.Name, diag.Pos{File: s.File}, "seed"})
+		all = append(all, named{s.Name, diag.Pos{File: s.File}, "seed", false})
 	}
 	seen := make(map[string]int, len(all))
 	for i, n := range all {
@@ -120,6 +128,10 @@ func (l *loader) settleNames() {
 		if n.what == "ingest output" && n.pos.File == first.pos.File {
 			continue // the ingest's own check says which of its names clash, with their places
 		}
+		l.p.clash = true
+		if n.dim || first.dim {
+			continue
+		}
 		why := ""
 		if first.name != n.name {
 			why = "; case does not count"
@@ -128,6 +140,7 @@ func (l *loader) settleNames() {
 			n.what, n.name, first.what, first.name, first.pos.File, why).
 			WithNote(first.pos, "the other one").WithHint("names are unique across models, seeds and ingest outputs: rename one of the files"))
 	}
+	l.losing()
 	l.fillIndex()
 	if l.p.recall != nil {
 		l.p.recall.names = l.p.index.nameHash()
@@ -231,10 +244,13 @@ func (l *loader) settleModels() {
 		}
 		if !mf.recalled {
 			mf.cfg.fill(mf.m)
-			mf.checkLayer()
+			if mf.layerKnown() {
+				mf.checkLayer()
+				mf.checkBody()
+			}
 			mf.d.checkModel(mf.m, mf.configPos("contract"), mf.tests)
-			mf.checkBody()
 		}
+		l.lose(mf)
 		l.diags = append(l.diags, mf.d.diags...)
 		mf.unsteady = mf.unsteady || len(mf.d.diags) > 0
 		l.p.Models = append(l.p.Models, mf.m)
@@ -274,8 +290,9 @@ func (mf *modelFile) checkBody() {
 	}
 }
 
-// outputTests reads `tables:` among the tests of an ingest and gives the rest.
-func (l *loader) outputTests(r *testReader, m *Model, tests *yaml.Node) *yaml.Node {
+// outputTests reads `tables:` among the tests of an ingest and gives the rest. known
+// says that all outputs are: otherwise only what looks like another is reported.
+func (l *loader) outputTests(r *testReader, m *Model, tests *yaml.Node, known bool) *yaml.Node {
 	if tests == nil || tests.Kind != yaml.MappingNode {
 		return tests
 	}
@@ -299,10 +316,13 @@ func (l *loader) outputTests(r *testReader, m *Model, tests *yaml.Node) *yaml.No
 					names = append(names, o.Ref)
 				}
 				d := diag.Errorf(diag.UnknownNode, r.d.pos(p.key), "the ingest has no output %q", p.name)
-				if hint := suggestion(p.name, names); hint != "" {
+				hint := suggestion(p.name, names)
+				if hint != "" {
 					d = d.WithHint("%s", hint)
 				}
-				r.d.add(d)
+				if known || hint != "" {
+					r.d.add(d)
+				}
 				continue
 			}
 			if o.Ref != "" {

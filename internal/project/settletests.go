@@ -19,7 +19,7 @@ import (
 func (l *loader) settleTests() {
 	p := l.p
 	for _, s := range l.singular {
-		if s.t != nil && s.enabled {
+		if s.t != nil && s.enabled && !s.failed {
 			p.Tests = append(p.Tests, s.t)
 		}
 	}
@@ -28,7 +28,9 @@ func (l *loader) settleTests() {
 		if t.settled {
 			continue
 		}
+		before := len(l.diags)
 		l.resolveTest(t)
+		t.failed = t.failed || l.diags[before:].HasErrors()
 		// The YAML trees would live as long as the project.
 		t.snippets, t.said = nil, fields{}
 	}
@@ -37,6 +39,8 @@ func (l *loader) settleTests() {
 		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Output, b.Output), a.Pos.Compare(b.Pos))
 	})
 	l.nameTests()
+	// What is wrong with these is told; compiling them would tell it again.
+	p.Tests = slices.DeleteFunc(p.Tests, func(t *Test) bool { return t.failed })
 }
 
 // resolveTest finds the relation that a relationship or row_count names.
@@ -303,10 +307,11 @@ func (l *loader) overridable() map[string]bool {
 }
 
 func (l *loader) checkUnitTest(u *UnitTest, m *Model) {
+	vague := l.p.lost.vague[m]
 	if m.Materialization == Ingest {
 		l.report(diag.Errorf(diag.Misplaced, u.Pos, "an ingest has no SQL, so that it has no unit tests"))
 	}
-	if u.ExpectTable != nil && m.Materialization != Incremental {
+	if u.ExpectTable != nil && !vague && m.Materialization != Incremental {
 		l.report(diag.Errorf(diag.Misplaced, u.ExpectTable.Pos, "`expect_table` is for incremental models, %s is a %s", m.Name, m.Materialization).
 			WithHint("write `expect:`"))
 	}
@@ -314,7 +319,7 @@ func (l *loader) checkUnitTest(u *UnitTest, m *Model) {
 		l.known = l.overridable()
 	}
 	for _, name := range sortedKeys(u.Macros) {
-		if l.known[name] {
+		if l.known[name] || l.p.lost.macro(name) {
 			continue
 		}
 		d := diag.Errorf(diag.UnknownNode, u.macrosPos, "there is no macro %q to override", name)
@@ -326,7 +331,7 @@ func (l *loader) checkUnitTest(u *UnitTest, m *Model) {
 	for i := range u.Given {
 		g := &u.Given[i]
 		if g.call.this {
-			if m.Materialization != Incremental {
+			if m.Materialization != Incremental && !vague {
 				l.report(diag.Errorf(diag.Misplaced, g.inputPos, "`this` is an input of incremental models only"))
 			}
 			continue

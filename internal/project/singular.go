@@ -14,6 +14,7 @@ type singularFile struct {
 	t       *Test
 	d       *decoder
 	enabled bool
+	failed  bool // the template cannot be parsed
 }
 
 // loadSingular reads the singular tests: every .sql file under tests/ that is not
@@ -65,7 +66,7 @@ func (l *loader) readSingular(s *singularFile) {
 	}
 	template, list := jinja.Parse(s.rel, cut.body, cut.bodyLine)
 	s.d.diags = append(s.d.diags, list...)
-	t.Template = template
+	t.Template, s.failed = template, list.HasErrors()
 	for _, m := range template.Macros() {
 		if m.Kind == "test" {
 			s.d.add(diag.Errorf(diag.Misplaced, m.Pos, "a test block stands in a singular test").

@@ -21,6 +21,7 @@ func (l *loader) configureTests() {
 		calls := &configCalls{}
 		if err := l.renderTest(t, calls); err != nil {
 			l.diags = append(l.diags, asList(err, t.Pos)...)
+			t.failed = true
 			return false
 		}
 		enabled := true
@@ -59,7 +60,7 @@ func (l *loader) renderTest(t *Test, calls *configCalls) error {
 	}
 	ctx := context.WithValue(l.ctx, renderingKey{}, r)
 	_, err := jinja.CallMacro(ctx, r.library(), "test", t.Kind, []any{r.testRelation(t)}, kwargs, r.options())
-	return err
+	return l.p.lost.follows(err)
 }
 
 // applyTestCall lays one config() over a test and reports whether the test is

@@ -94,6 +94,7 @@ var foreignTests = map[string]string{
 type testKinds struct {
 	own   map[string]*ownTest
 	names []string // of all kinds, sorted
+	lost  *lost    // of the project; nil where nothing is
 }
 
 // ownTest is a {% test %} block.

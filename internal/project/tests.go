@@ -110,6 +110,9 @@ func (k *testKinds) knows(kind string) bool {
 
 // unknown reports a kind that is none.
 func (r *testReader) unknown(n *yaml.Node) {
+	if r.kinds.lost != nil && r.kinds.lost.macro(n.Value) {
+		return
+	}
 	d := diag.Errorf(diag.UnknownTest, r.d.pos(n), "unknown test %q", n.Value)
 	d.Width = len([]rune(n.Value))
 	if near := diag.Nearest(n.Value, r.kinds.names); near != "" {
