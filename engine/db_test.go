@@ -2,12 +2,16 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"rbt/internal/lake"
 	"rbt/internal/project"
+	"rbt/materialize"
 )
 
 // TestSettingsHoldOnEveryConnection: SET without GLOBAL would hold on the
@@ -35,6 +39,33 @@ func TestSettingsHoldOnEveryConnection(t *testing.T) {
 		if e, ok := err.(*EngineError); !ok || e.Position != 7 || e.Name != "nope" {
 			t.Errorf("error %#v", err)
 		}
+	}
+}
+
+// What did not get its memory is told apart from what is wrong.
+func TestMemoryIsAKindOfFailure(t *testing.T) {
+	d, err := openDatabase(t.Context(), project.Engine{MemoryLimit: "60MB", DuckDBThreads: 1}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	s, err := d.session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	path := filepath.Join(t.TempDir(), "x.staged")
+	if _, err := s.CopyTo(t.Context(), "select list(i) as l from range(40000000) t(i)", path, nil); !errors.Is(err, materialize.ErrMemory) {
+		t.Errorf("a copy without memory: %v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the unfinished file is left: %v", err)
+	}
+	if err := s.Exec(t.Context(), "create table main.x as select list(i) as l from range(40000000) t(i)"); !errors.Is(err, materialize.ErrMemory) {
+		t.Errorf("a table without memory: %v", err)
+	}
+	if err := s.Exec(t.Context(), "select nothing"); err == nil || errors.Is(err, materialize.ErrMemory) {
+		t.Errorf("a mistake: %v", err)
 	}
 }
 

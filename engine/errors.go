@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
+
+	"rbt/materialize"
 )
 
 // EngineError is what DuckDB says of a statement, taken apart. Position is the
@@ -29,6 +31,11 @@ func (e *EngineError) Error() string {
 		return e.Message
 	}
 	return e.Type + " error: " + e.Message
+}
+
+// Is tells materialize that memory is what was short.
+func (e *EngineError) Is(target error) bool {
+	return target == materialize.ErrMemory && e.Type == "Out of Memory"
 }
 
 // engineError takes a driver error apart. A cancelled context wins: then what

@@ -12,9 +12,14 @@ package materialize
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"rbt/internal/lake"
 )
+
+// ErrMemory is what an engine's error is where a statement did not get the
+// memory that it needed: others that run at the same time may have had it.
+var ErrMemory = errors.New("the engine has no memory left")
 
 // Session is all that materialize and ingest ask of an SQL engine. It may be
 // used by one goroutine at a time; ask Fork for more. A distributed engine that

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"rbt/internal/diag"
+	"rbt/materialize"
 )
 
 // want compares some tables of a load.
@@ -669,5 +670,56 @@ func TestCancelAndFailuresOfTheMergeLeaveNothing(t *testing.T) {
 	j.hooks.record = func(int, int64) { stop() }
 	if _, err := j.Stage(ctx, s, t.TempDir()); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancel while encoding: %v", err)
+	}
+}
+
+// TestTasksWithoutMemoryAreDoneAgainAlone takes the memory from every task that
+// runs beside others.
+func TestTasksWithoutMemoryAreDoneAgainAlone(t *testing.T) {
+	s := newTestSession(t, 1)
+	want, err := runJob(t, s, faultJob(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	asked := map[string]int{}
+	starve := func(times int) func(string) error {
+		return func(step string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[step]++
+			beside := strings.HasPrefix(step, "collapse ") || strings.HasPrefix(step, "copy ")
+			if beside && asked[step] <= times {
+				return fmt.Errorf("step %s: %w", step, materialize.ErrMemory)
+			}
+			return nil
+		}
+	}
+	j := faultJob(t)
+	j.hooks.step = starve(1)
+	got, err := runJob(t, s, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.tables, got.tables); diff != "" {
+		t.Errorf("what was done again differs: %s", diff)
+	}
+	again := 0
+	for _, n := range asked {
+		if n == 2 {
+			again++
+		}
+	}
+	if again < 4 {
+		t.Errorf("%d steps were done again", again)
+	}
+	clear(asked)
+	j = faultJob(t)
+	j.hooks.step = starve(2)
+	if _, err := runJob(t, s, j); !errors.Is(err, materialize.ErrMemory) {
+		t.Errorf("a task that lacks memory alone: %v", err)
+	}
+	if n := countSchemas(t, s); n != 0 {
+		t.Errorf("%d merge schemas are left", n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -132,25 +133,48 @@ func (m *merger) exec(ctx context.Context, s materialize.Session, step, sql stri
 	return nil
 }
 
-// each runs a task for every type on connections of their own.
+// each runs a task for every type on connections of their own. Tasks share the
+// engine's memory, each asks for it without regard to the others, and what is
+// pinned cannot be written to disk: so a task that did not get enough is done
+// again, alone, when the others are over. A task that fails leaves nothing.
 func (m *merger) each(ctx context.Context, n int, task func(ctx context.Context, s materialize.Session, i int) error) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(mergeConnections)
+	starved := make([]bool, n)
 	for i := range n {
-		g.Go(func() (err error) {
-			s, err := m.s.Fork(gctx)
-			if err != nil {
-				return fmt.Errorf("open connection: %w", err)
+		g.Go(func() error {
+			err := m.forked(gctx, i, task)
+			starved[i] = errors.Is(err, materialize.ErrMemory)
+			if starved[i] {
+				return nil
 			}
-			defer func() {
-				if closeErr := s.Close(); err == nil {
-					err = closeErr
-				}
-			}()
-			return task(gctx, s, i)
+			return err
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i := range n {
+		if starved[i] {
+			if err := m.forked(ctx, i, task); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *merger) forked(ctx context.Context, i int, task func(ctx context.Context, s materialize.Session, i int) error) (err error) {
+	s, err := m.s.Fork(ctx)
+	if err != nil {
+		return fmt.Errorf("open connection: %w", err)
+	}
+	defer func() {
+		if closeErr := s.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	return task(ctx, s, i)
 }
 
 // ident and text quote for SQL.
