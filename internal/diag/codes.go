@@ -129,6 +129,7 @@ const (
 	IngestBadMetadata    Code = "RBT7011" // metadata or its policy where it has no meaning
 	IngestBadMode        Code = "RBT7012" // a setting that append cannot keep
 	IngestBadChild       Code = "RBT7013" // a child list of no or of several kinds
+	IngestEndless        Code = "RBT7014" // required references that come back to where they start
 	IngestBadRecord      Code = "RBT7101" // a record that cannot be loaded, under the policy fail
 	IngestTooManyRejects Code = "RBT7102" // more rejects than max_rejects
 	IngestConflict       Code = "RBT7103" // other metadata on the same content

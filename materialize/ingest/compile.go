@@ -19,6 +19,7 @@ func Compile(s Spec) (*Program, diag.List) {
 			c.members(t, &s.Records[i])
 		}
 	}
+	c.endless()
 	c.roots()
 	c.buildFamilies()
 	c.ids()
@@ -157,6 +158,61 @@ func (c *compiler) lookup(t Text, what string) *recType {
 	}
 	c.errorf(diag.IngestUnknownRecord, t.Pos, didYouMean(t.Value, c.names), "%s names the record type %q, which is not declared", what, t.Value)
 	return nil
+}
+
+// endless finds required references that come back to where they start: a
+// document ends, so that every record of such a type would be refused. Each
+// circle is told once, at the reference of its first type. What only leads to a
+// circle is not told.
+func (c *compiler) endless() {
+	type step struct {
+		name Text
+		to   *recType
+	}
+	needs := make([][]step, len(c.prog.types))
+	for i := range c.spec.Records {
+		t := c.compiled[i]
+		if t == nil {
+			continue
+		}
+		for _, r := range slices.Concat(c.spec.Records[i].Members.References, c.spec.Records[i].Metadata.References) {
+			if to := c.byName[r.Record.Value]; to != nil && r.Required.Set {
+				needs[t.ord] = append(needs[t.ord], step{r.Name, to})
+			}
+		}
+	}
+	const entered, left = 1, 2
+	state := make([]int, len(c.prog.types))
+	var chain []*recType
+	var first []Text // of each type in the chain, the reference that goes on
+	var visit func(t *recType)
+	visit = func(t *recType) {
+		state[t.ord] = entered
+		chain = append(chain, t)
+		for _, n := range needs[t.ord] {
+			first = append(first, n.name)
+			switch state[n.to.ord] {
+			case 0:
+				visit(n.to)
+			case entered:
+				at := slices.Index(chain, n.to)
+				var path strings.Builder
+				for _, on := range chain[at:] {
+					path.WriteString(on.name + " -> ")
+				}
+				c.errorf(diag.IngestEndless, first[at].Pos, "take `required` from one of them",
+					"reference %s: no record can satisfy it, since each %s needs another: %s%s", first[at].Value, n.to.name, path.String(), n.to.name)
+			}
+			first = first[:len(first)-1]
+		}
+		chain = chain[:len(chain)-1]
+		state[t.ord] = left
+	}
+	for _, t := range c.prog.types {
+		if state[t.ord] == 0 {
+			visit(t)
+		}
+	}
 }
 
 func (c *compiler) roots() {

@@ -57,6 +57,11 @@ func TestMistakesAreFoundAtCompile(t *testing.T) {
 			`m.sql:2:10 RBT7006 dedup cannot be "sometimes" (one of: content_id, by_value, none)`, `m.sql:3:15 RBT7006 on_bad_record cannot be "drop" (one of: quarantine, fail)`,
 			`m.sql:4:13 RBT7006 max_rejects cannot be "many" (for example 1000 or 0.1%)`, `m.sql:5:16 RBT7006 unknown_fields cannot be "captur" (did you mean capture?)`,
 			`m.sql:6:13 RBT7007 input.record_path: "data" does not start with $ (for example $, $.data[*] or $.pages[*].items[*])`}},
+		{"records that nothing can end", "root r\nrecord r\nref me r required\nref a a\nrecord a\nref b b required\nref x x required\nrecord b\nref a a required\nrecord x\nref r r\nref b b required", []string{
+			"m.sql:3:5 RBT7014 reference me: no record can satisfy it, since each r needs another: r -> r (take `required` from one of them)",
+			"m.sql:6:5 RBT7014 reference b: no record can satisfy it, since each a needs another: a -> b -> a (take `required` from one of them)"}},
+		{"required metadata that nothing can end", "root r\nrecord r\nmeta ref m a required\nrecord a\nfield n integer\nmeta ref r r required", []string{
+			"m.sql:3:10 RBT7014 reference m: no record can satisfy it, since each r needs another: r -> a -> r (take `required` from one of them)"}},
 		{"the same member twice", "root r\nrecord r\nfield a integer\nchild a integer", []string{"m.sql:4:7 RBT7002 child a has the same name as a after normalising (rename one of them, and write its key under `path:`)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
