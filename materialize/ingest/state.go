@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"rbt/internal/diag"
@@ -120,7 +121,7 @@ func compareDeclarations(old, now []byte) error {
 			delete(policies, k)
 		}
 	}
-	where := difference("", a, b)
+	where := difference(declPlace{}, a, b)
 	if where == "" {
 		return nil
 	}
@@ -128,9 +129,38 @@ func compareDeclarations(old, now []byte) error {
 		WithHint("an append can take in a new nullable field only; load everything anew with --full-refresh")
 }
 
+// declPlace is where a difference of two declarations lies, in the words of the
+// frontmatter; metadata says that it is a record's metadata, whose members stand
+// there without a key for their kind.
+type declPlace struct {
+	text     string
+	metadata bool
+}
+
+func (at declPlace) key(k string) declPlace {
+	word := strings.ToLower(k)
+	switch k {
+	case "OnMetadataConflict":
+		word = "on_metadata_conflict"
+	case "RootBy":
+		word = "root_by"
+	case "Repeats":
+		word = "unique"
+	}
+	switch {
+	case k == "Policies", at.metadata && (k == "Fields" || k == "References" || k == "Children"):
+		return at
+	case at.text == "":
+		return declPlace{text: word}
+	}
+	return declPlace{text: at.text + "." + word, metadata: k == "Metadata"}
+}
+
+func (at declPlace) item(name string) declPlace { return declPlace{text: at.text + "." + name} }
+
 // difference names the first place in which two declarations differ, "" where
 // an append can go on.
-func difference(at string, a, b any) string {
+func difference(at declPlace, a, b any) string {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
@@ -145,7 +175,7 @@ func difference(at string, a, b any) string {
 				}
 				continue
 			}
-			if d := difference(strings.TrimPrefix(at+"."+k, "."), x[k], y[k]); d != "" {
+			if d := difference(at.key(k), x[k], y[k]); d != "" {
 				return d
 			}
 		}
@@ -156,7 +186,7 @@ func difference(at string, a, b any) string {
 			break
 		}
 		for i := range x {
-			if d := difference(fmt.Sprintf("%s[%s]", at, nameOf(x[i], i)), x[i], y[i]); d != "" {
+			if d := difference(at.item(nameOf(x[i], i)), x[i], y[i]); d != "" {
 				return d
 			}
 		}
@@ -165,13 +195,22 @@ func difference(at string, a, b any) string {
 		if a == b {
 			return ""
 		}
-		return fmt.Sprintf("%s is %v and was %v", at, shownValue(b), shownValue(a))
+		return fmt.Sprintf("%s is %v and was %v", at.text, shownValue(at, b), shownValue(at, a))
 	}
-	return fmt.Sprintf("%s was added, removed or replaced", at)
+	return fmt.Sprintf("%s was added, removed or replaced", at.text)
 }
 
-func shownValue(v any) string {
-	if v == nil || v == "" {
+// shownValue is how the frontmatter writes a value.
+func shownValue(at declPlace, v any) string {
+	number, _ := strconv.Atoi(fmt.Sprint(v))
+	switch {
+	case at.text == "unknown_fields":
+		return []string{"ignore", "fail", "quarantine", "capture"}[min(max(number, 0), 3)]
+	case at.text == "occurrences":
+		return []string{"count", "none", "table"}[min(max(number, 0), 2)]
+	case strings.HasSuffix(at.text, ".id.unique"):
+		return strconv.FormatBool(v != true)
+	case v == nil || v == "":
 		return "absent"
 	}
 	return fmt.Sprint(v)
@@ -204,7 +243,8 @@ func nameOf(v any, i int) string {
 
 // fieldsDiffer lets nullable fields come in, but not the first metadata field of
 // a record: until then its metadata was not compared.
-func fieldsDiffer(at string, a, b map[string]any) string {
+func fieldsDiffer(at declPlace, a, b map[string]any) string {
+	fields := at.key("Fields")
 	x, _ := a["Fields"].([]any)
 	y, _ := b["Fields"].([]any)
 	old := map[string]any{}
@@ -216,21 +256,21 @@ func fieldsDiffer(at string, a, b map[string]any) string {
 		was, ok := old[name]
 		if ok {
 			delete(old, name)
-			if d := difference(at+"."+name, was, f); d != "" {
+			if d := difference(fields.item(name), was, f); d != "" {
 				return d
 			}
 			continue
 		}
 		m, _ := f.(map[string]any)
 		if required, _ := m["Required"].(bool); required {
-			return fmt.Sprintf("%s.%s is new and required", at, name)
+			return fields.item(name).text + " is new and required"
 		}
-		if strings.HasSuffix(at, ".Metadata") && len(x) == 0 && a["References"] == nil && a["Children"] == nil {
-			return fmt.Sprintf("%s.%s is the first metadata of its record", at, name)
+		if at.metadata && len(x) == 0 && a["References"] == nil && a["Children"] == nil {
+			return fields.item(name).text + " is the first metadata of its record"
 		}
 	}
 	if len(old) > 0 {
-		return fmt.Sprintf("%s.%s is gone", at, slices.Sorted(mapKeys(old))[0])
+		return fields.item(slices.Sorted(mapKeys(old))[0]).text + " is gone"
 	}
 	return ""
 }
