@@ -109,6 +109,12 @@ func (p *Project) inputPath(d *decoder, n *yaml.Node) (string, bool) {
 	if problem := foreignPath(text, "reads files"); problem != "" {
 		return refuse("", "%s", problem)
 	}
+	// project.yml is rendered, and what a variable holds there is text. Elsewhere the
+	// braces would be part of a name, which no file has.
+	if d.file != File && strings.Contains(text, "{{") {
+		return refuse("declare the folder in project.yml, roots: {name: \"{{ env_var('NAME') }}\"}, and write $name/…",
+			"the path %s is a template, and only project.yml is rendered", quotedPath(n.Value))
+	}
 	expanded, problem, hint := p.expandRoot(text)
 	if problem != "" {
 		return refuse(hint, "%s", problem)
