@@ -300,6 +300,7 @@ func TestChangedDeclarations(t *testing.T) {
 		{"field x integer", "meta field m varchar\nfield x integer", "records.n.metadata.m is the first metadata of its record"},
 		{"field a integer", "field a bigint", "records.r.fields.a.type is bigint and was integer"},
 		{"field x integer\n", "", "records.n.fields.x is gone"},
+		{"record n\n", "record n content_id conflict=fail identity=n\n", ""}, // the defaults, spelled out
 		{"record n", "record n by_value", "records.n.dedup is by_value and was absent"},
 		{"child c integer", "child c bigint", "records.n.children.c.type is bigint and was integer"},
 		{"root r", "root n", "root is n and was r"},

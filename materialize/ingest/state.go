@@ -120,6 +120,7 @@ func compareDeclarations(old, now []byte) error {
 		for _, k := range []string{"on_bad_record", "max_rejects", "type_mismatch", "format", "compression", "record_path", "csv"} {
 			delete(policies, k)
 		}
+		dropDefaults(d)
 	}
 	where := difference(declPlace{}, a, b)
 	if where == "" {
@@ -127,6 +128,22 @@ func compareDeclarations(old, now []byte) error {
 	}
 	return diag.Errorf(diag.IngestChangedSpec, diag.Pos{}, "the declaration differs from that of the stored records: %s", where).
 		WithHint("an append can take in a new nullable field only; load everything anew with --full-refresh")
+}
+
+// dropDefaults takes out of the records what says no more than its absence.
+func dropDefaults(declaration map[string]any) {
+	records, _ := declaration["Records"].([]any)
+	for i, r := range records {
+		m, ok := r.(map[string]any)
+		if !ok {
+			continue
+		}
+		for key, usual := range map[string]string{"Dedup": "content_id", "OnMetadataConflict": "fail", "Identity": nameOf(r, i)} {
+			if m[key] == usual {
+				m[key] = ""
+			}
+		}
+	}
 }
 
 // declPlace is where a difference of two declarations lies, in the words of the
