@@ -10,6 +10,7 @@ import "os"
 func main() {
 	outliveLimits()
 	sys := newSystem()
+	memoryInSteps()
 	sys.planned = startHeap()
 	os.Exit(realMain(os.Args[1:], sys))
 }
