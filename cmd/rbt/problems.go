@@ -29,6 +29,15 @@ func hideCredentials(text string) string {
 // renderError prints an error for a person: diagnostics with their place, all
 // others in one line.
 func renderError(err error, text diag.SourceText) string {
+	list, ok := diagnosticsIn(err)
+	if !ok {
+		return "error: " + hideCredentials(err.Error()) + "\n"
+	}
+	return renderProblems(list, text)
+}
+
+// diagnosticsIn gives the diagnostics of an error; false where it holds none.
+func diagnosticsIn(err error) (diag.List, bool) {
 	var list diag.List
 	var one diag.Diagnostic
 	switch {
@@ -36,9 +45,9 @@ func renderError(err error, text diag.SourceText) string {
 	case errors.As(err, &one):
 		list = diag.List{one}
 	default:
-		return "error: " + hideCredentials(err.Error()) + "\n"
+		return nil, false
 	}
-	return renderProblems(list, text)
+	return list, true
 }
 
 // renderProblems renders diagnostics, an empty line between. A statement that is

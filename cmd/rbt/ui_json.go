@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -241,13 +240,8 @@ func problemsOf(err error) []jsonProblem {
 	if err == nil {
 		return nil
 	}
-	var list diag.List
-	var one diag.Diagnostic
-	switch {
-	case errors.As(err, &list):
-	case errors.As(err, &one):
-		list = diag.List{one}
-	default:
+	list, ok := diagnosticsIn(err)
+	if !ok {
 		return []jsonProblem{{Severity: "error", Message: hideCredentials(err.Error())}}
 	}
 	out := make([]jsonProblem, 0, len(list))

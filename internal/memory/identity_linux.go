@@ -1,40 +1,9 @@
 package memory
 
-import (
-	"io/fs"
-	"syscall"
-)
+import "syscall"
 
-func identityOf(info fs.FileInfo) Identity {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return Identity{}
-	}
-	return identityIn(st)
-}
-
-// Stat gives the identity of the file that a path leads to; zero where there is none.
-// It is IdentityOf and os.Stat without the room that these take, which counts where
-// files are many.
-func Stat(path string) Identity {
-	var st syscall.Stat_t
-	for {
-		switch err := syscall.Stat(path, &st); err {
-		case nil:
-			if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
-				return Identity{}
-			}
-			return identityIn(&st)
-		case syscall.EINTR:
-		default:
-			return Identity{}
-		}
-	}
-}
-
-func identityIn(st *syscall.Stat_t) Identity {
-	if st.Ino == 0 || st.Ctim.Nano() <= 0 {
-		return Identity{}
-	}
-	return Identity{Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(), Device: uint64(st.Dev), Inode: st.Ino}
+// times gives when a file's content, and when anything of it, last changed, in ns
+// since 1970.
+func times(st *syscall.Stat_t) (modified, changed int64) {
+	return st.Mtim.Nano(), st.Ctim.Nano()
 }
