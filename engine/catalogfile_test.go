@@ -354,15 +354,18 @@ func TestCatalogScript(t *testing.T) {
 		if err := s.script(ctx, "CREATE OR REPLACE TABLE t(a INT); DROP VIEW IF EXISTS v"); err != nil {
 			t.Fatal(err)
 		}
-		err := s.script(ctx, before+"CREATE VIEW w AS FROM nowhere; INSERT INTO t VALUES (8)")
-		if err == nil || !strings.Contains(err.Error(), "nowhere") {
-			t.Errorf("%q: %v", before, err)
-		}
-		if err := s.Query(ctx, "SELECT a FROM t WHERE a = 8", func([]any) error {
-			t.Errorf("%q: what stands after the mistake was run", before)
-			return nil
-		}); err != nil {
-			t.Fatal(err)
+		for _, mistake := range []string{"CREATE VIEW w AS FROM nowhere", "INSERT INTO t SELECT CAST('nowhere' AS INT)", "INSERT INTO t SELECT CAST(concat('nowhere', a) AS INT) FROM (VALUES (1)) v(a)"} {
+			for _, after := range []string{"", "; INSERT INTO t VALUES (8)"} {
+				if err := s.script(ctx, "DROP VIEW IF EXISTS v;"+before+mistake+after); err == nil || !strings.Contains(err.Error(), "nowhere") {
+					t.Errorf("%q, %q, %q: %v", before, mistake, after, err)
+				}
+				if err := s.Query(ctx, "SELECT a FROM t WHERE a = 8", func([]any) error {
+					t.Errorf("%q, %q: what stands after the mistake was run", before, mistake)
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 	ended, cancel := context.WithCancel(ctx)
