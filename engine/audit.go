@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"rbt/internal/diag"
@@ -78,10 +79,15 @@ func (b *builder) audit(ctx context.Context, staged materialize.Staged) error {
 }
 
 // ofNewRows reports whether a gate need look at new rows alone: it is about the step,
-// and what it compares them with is what the rows before them were compared with.
+// and reads nothing else or passed on the rows before them, compared with what these
+// are compared with.
 func (b *builder) ofNewRows(t *project.Test) bool {
 	n := b.run.tests[t]
-	return n.About == b.step.Node && b.run.lookedAt(b.step, t) == ""
+	if n.About != b.step.Node || b.run.lookedAt(b.step, t) != "" {
+		return false
+	}
+	others := slices.ContainsFunc(n.Reads, func(p *plan.Node) bool { return p != n.About })
+	return !others || b.run.passed(n.About).has(b.run.hashes[n.ID])
 }
 
 // forgetFailed removes what is kept of a refused result of an earlier run. It is
@@ -153,7 +159,7 @@ func testedRelation(n *plan.Node, t *project.Test) string {
 // auditStep asks the tests of a step that have not passed on what is published.
 func (r *run) auditStep(ctx context.Context, worker int, s *plan.Step, n *NodeResult) error {
 	gates, units := r.untested(s)
-	hashes := readHashes(s.Receipt.TestsHash)
+	hashes := r.passed(s.Node)
 	var failed []*TestResult
 	note := func(t *TestResult) {
 		t.AfterPublish = true
@@ -177,7 +183,9 @@ func (r *run) auditStep(ctx context.Context, worker int, s *plan.Step, n *NodeRe
 		note(t)
 	}
 	n.Status = StatusUnchanged
-	r.remember(s.Node, *s.Receipt, hashes)
+	if receipt, ok := r.receiptOf(s.Node); ok {
+		r.remember(s.Node, receipt, hashes)
+	}
 	if len(failed) > 0 {
 		return inFile((&auditError{failed}).onPublished(s.Node), s.Node.File)
 	}

@@ -81,6 +81,7 @@ func (b *builder) build(ctx context.Context) (commit func() error, err error) {
 		return nil, b.explain(ctx, err)
 	}
 	return func() error {
+		b.run.forgetLookers(b.step.Number)
 		published, err := ready.Commit(ctx)
 		if err != nil {
 			b.run.catalog.forget(n)

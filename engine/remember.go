@@ -117,12 +117,63 @@ func (r *run) noteGates(s *plan.Step, tests []*TestResult, hashes testHashes) {
 // untested gives the gates and unit tests of a step that are to be asked about
 // what is published.
 func (r *run) untested(s *plan.Step) (gates []*project.Test, units []*project.UnitTest) {
-	passed := readHashes(s.Receipt.TestsHash)
+	passed := r.passed(s.Node)
 	gates = slices.DeleteFunc(slices.Clone(s.Gates), func(t *project.Test) bool {
 		return s.OwnerOf(t) != s.Node || !r.mustAsk(passed, r.tests[t]) && r.lookedAt(s, t) == ""
 	})
 	units = slices.DeleteFunc(slices.Clone(s.UnitTests), func(u *project.UnitTest) bool { return !r.mustAsk(passed, r.units[u]) })
 	return gates, units
+}
+
+// passed gives the tests that passed on what this lake holds of a node now, as its
+// receipt remembers them.
+func (r *run) passed(n *plan.Node) testHashes {
+	receipt, _ := r.receiptOf(n)
+	return readHashes(receipt.TestsHash)
+}
+
+// looker is a gate that looks at another step.
+type looker struct {
+	step *plan.Step
+	test *project.Test
+}
+
+// lookers gives the gates that look at each step, by its number, and that the
+// receipts of their own steps remember.
+func lookers(p *plan.Plan) map[int][]looker {
+	all := map[int][]looker{}
+	for _, s := range p.Steps {
+		for _, t := range s.Gates {
+			if s.OwnerOf(t) != s.Node {
+				continue
+			}
+			for _, number := range s.LookedAt(t) {
+				all[number] = append(all[number], looker{s, t})
+			}
+		}
+	}
+	return all
+}
+
+// forgetLookers takes out of receipts, before a step is published, that the gates
+// passed which look at it: from then on that is true only once they are asked again,
+// which a failure, a kill or the refusal of what they are about can prevent.
+func (r *run) forgetLookers(number int) {
+	hashes := map[*plan.Node]testHashes{}
+	var owners []*plan.Node
+	for _, l := range r.lookers[number] {
+		n, hash := l.step.Node, r.hashes[r.tests[l.test].ID]
+		if hashes[n] == nil {
+			hashes[n] = r.passed(n)
+			owners = append(owners, n)
+		}
+		delete(hashes[n], plan.TestOfHash(hash))
+	}
+	for _, n := range owners {
+		if receipt, ok := r.receiptOf(n); ok {
+			r.remember(n, receipt, hashes[n])
+		}
+	}
 }
 
 // rememberLate writes what came of late tests, and of gates of other steps, into

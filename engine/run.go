@@ -122,11 +122,12 @@ type run struct {
 	tests   map[*project.Test]*plan.TestNode
 	units   map[*project.UnitTest]*plan.TestNode
 	hashes  map[string]string // of tests, by ID
+	lookers map[int][]looker  // gates that look at a step, by its number
 
 	mu        sync.Mutex
 	sessions  map[int]*session         // by worker
 	published map[string]publishedNode // by name in lower case
-	receipts  map[string]lake.Receipt  // of steps, as published by this run or found unchanged
+	receipts  map[string]lake.Receipt  // of nodes, as this run wrote or found them
 	built     map[*plan.Node]bool      // built by this run
 	begun     map[int]*NodeResult      // steps as they were started, by place
 
@@ -164,6 +165,7 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan, o RunOptions) (*run, 
 			r.units[t.Unit] = t
 		}
 	}
+	r.lookers = lookers(p)
 	r.addPublished(e.o.Lake, o.State)
 	for i, s := range p.Steps {
 		r.result.Nodes[i] = newNodeResult(s)
@@ -486,8 +488,10 @@ func (r *run) keep(s *plan.Step) {
 		return
 	}
 	r.mu.Lock()
-	r.receipts[s.Node.ID] = *s.Receipt
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	if _, written := r.receipts[s.Node.ID]; !written {
+		r.receipts[s.Node.ID] = *s.Receipt
+	}
 }
 
 func newNodeResult(s *plan.Step) *NodeResult {
