@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rbt/internal/lake"
+	"rbt/internal/memory"
 	"rbt/internal/project"
 )
 
@@ -77,7 +78,7 @@ func stampFiles(files []string) ([]lake.FileStamp, error) {
 				if err != nil {
 					return fmt.Errorf("look at source file: %w", err)
 				}
-				found[i] = lake.FileStamp{Size: info.Size(), Mtime: info.ModTime().UnixNano(), Ctime: changeTime(info)}
+				found[i] = lake.FileStamp{Size: info.Size(), Mtime: info.ModTime().UnixNano(), Ctime: memory.ChangeTime(info)}
 			}
 			return nil
 		})

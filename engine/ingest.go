@@ -14,6 +14,7 @@ import (
 
 	"rbt/internal/diag"
 	"rbt/internal/lake"
+	"rbt/internal/memory"
 	"rbt/internal/project"
 	"rbt/materialize"
 	"rbt/materialize/ingest"
@@ -125,13 +126,13 @@ func (b *builder) ingest(ctx context.Context) (materialize.Source, error) {
 	for i := range files {
 		files[i].Shown = shownPath(b.run.e.o.Project, files[i].Path)
 	}
-	memory, err := b.ingestMemory(ctx, m.Records)
+	limit, err := b.ingestMemory(ctx, m.Records)
 	if err != nil {
 		return nil, err
 	}
 	job := &ingest.Job{
-		Program: program, Files: files, Version: b.run.e.o.Version, Workers: m.Records.Workers, MemoryLimit: memory,
-		FullRefresh: b.run.o.FullRefresh, Progress: b.ingestProgress, ChangeTime: changeTime,
+		Program: program, Files: files, Version: b.run.e.o.Version, Workers: m.Records.Workers, MemoryLimit: limit,
+		FullRefresh: b.run.o.FullRefresh, Progress: b.ingestProgress, ChangeTime: memory.ChangeTime,
 	}
 	if m.Records.Mode.Value == "append" {
 		if job.Previous, err = b.previousLoad(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rbt/internal/lake"
+	"rbt/internal/memory"
 )
 
 // The identity of many files is that of their folders: nothing about any file
@@ -55,12 +56,12 @@ func TestFolderStamps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for again := before; changeTime(again) == changeTime(before); {
+	for again := before; memory.ChangeTime(again) == memory.ChangeTime(before); {
 		write("a/1", "z")
 		if again, err = os.Stat(filepath.Join(dir, "a", "1")); err != nil {
 			t.Fatal(err)
 		}
-		if changeTime(again) == 0 {
+		if memory.ChangeTime(again) == 0 {
 			t.Log("skipped: the system has no time of the last change")
 			return
 		}

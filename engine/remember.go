@@ -45,10 +45,7 @@ func (h testHashes) text() string { return strings.Join(slices.Sorted(maps.Value
 // is published.
 func (r *run) gateHashes(s *plan.Step) testHashes {
 	hashes := testHashes{}
-	for _, t := range s.Gates {
-		if s.OwnerOf(t) != s.Node {
-			continue
-		}
+	for _, t := range s.OwnGates() {
 		hashes.add(r.hashes[r.tests[t].ID])
 	}
 	for _, u := range s.UnitTests {
@@ -82,8 +79,8 @@ func (r *run) lookedAt(s *plan.Step, t *project.Test) string {
 // lookedAtAnew names something that gates of a step look at and this run has built,
 // though it did not build the step; "" where there is nothing.
 func (r *run) lookedAtAnew(s *plan.Step) string {
-	for _, t := range s.Gates {
-		if name := r.lookedAt(s, t); name != "" && s.OwnerOf(t) == s.Node {
+	for _, t := range s.OwnGates() {
+		if name := r.lookedAt(s, t); name != "" {
 			return name
 		}
 	}
@@ -118,8 +115,8 @@ func (r *run) noteGates(s *plan.Step, tests []*TestResult, hashes testHashes) {
 // what is published.
 func (r *run) untested(s *plan.Step) (gates []*project.Test, units []*project.UnitTest) {
 	passed := r.passed(s.Node)
-	gates = slices.DeleteFunc(slices.Clone(s.Gates), func(t *project.Test) bool {
-		return s.OwnerOf(t) != s.Node || !r.mustAsk(passed, r.tests[t]) && r.lookedAt(s, t) == ""
+	gates = slices.DeleteFunc(slices.Clone(s.OwnGates()), func(t *project.Test) bool {
+		return !r.mustAsk(passed, r.tests[t]) && r.lookedAt(s, t) == ""
 	})
 	units = slices.DeleteFunc(slices.Clone(s.UnitTests), func(u *project.UnitTest) bool { return !r.mustAsk(passed, r.units[u]) })
 	return gates, units
@@ -143,10 +140,7 @@ type looker struct {
 func lookers(p *plan.Plan) map[int][]looker {
 	all := map[int][]looker{}
 	for _, s := range p.Steps {
-		for _, t := range s.Gates {
-			if s.OwnerOf(t) != s.Node {
-				continue
-			}
+		for _, t := range s.OwnGates() {
 			for _, number := range s.LookedAt(t) {
 				all[number] = append(all[number], looker{s, t})
 			}

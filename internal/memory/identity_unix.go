@@ -34,6 +34,18 @@ func Stat(path string) Identity {
 	}
 }
 
+// ChangeTime is when a file's content or properties last changed, in ns since 1970:
+// unlike the modification time no program can set it back. 0 where the system does
+// not tell.
+func ChangeTime(info fs.FileInfo) int64 {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	_, changed := times(st)
+	return changed
+}
+
 func identityIn(st *syscall.Stat_t) Identity {
 	modified, changed := times(st)
 	if st.Ino == 0 || changed <= 0 {

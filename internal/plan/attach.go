@@ -229,6 +229,15 @@ func (s *Step) OwnerOf(t *project.Test) *Node {
 	return s.Node
 }
 
+// OwnGates gives the gates of which the receipt of the step's own node remembers that
+// they passed.
+func (s *Step) OwnGates() []*project.Test {
+	if len(s.foreign) == 0 {
+		return s.Gates
+	}
+	return slices.DeleteFunc(slices.Clone(s.Gates), func(t *project.Test) bool { return s.OwnerOf(t) != s.Node })
+}
+
 // renumber puts the steps into another order.
 func (p *Plan) renumber(order []int) {
 	steps := make([]*Step, 0, len(p.Steps))

@@ -77,11 +77,11 @@ func (p *Project) Compile(ctx context.Context, m *Model, o CompileOptions) (*Com
 		return c, c.said
 	}
 	r := &rendering{p: p, m: m, o: o}
-	// Parsed trees of ten thousand models would take more memory than all else
-	// that is known of them, and parsing again costs some microseconds.
 	if p.lost.untold[m] {
 		return nil, diag.List{diag.Consequence(diag.Pos{File: m.File})}
 	}
+	// Parsed trees of ten thousand models would take more memory than all else
+	// that is known of them, and parsing again costs some microseconds.
 	t, list := jinja.Parse(m.File, m.Body, m.BodyLine)
 	if list.HasErrors() {
 		return nil, list
